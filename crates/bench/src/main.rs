@@ -1,0 +1,39 @@
+//! Punctual side by side with its peers: every figure in a table comes from one run on one machine.
+
+mod count;
+mod life_cycle;
+mod memory;
+mod random;
+mod stopwatch;
+mod wheel;
+
+use clap::{Parser, Subcommand};
+
+/// Measures parts of Punctual beside what else could be used in their place.
+#[derive(Parser)]
+#[command(name = "punctual-bench", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The timing wheel beside heaps, trees, tokio's queue and the other wheel designs.
+    Wheel(wheel::Options),
+    /// Whole lives of tasks: through the engine alone, with the memory store, and through the library.
+    LifeCycle(life_cycle::Options),
+    /// What a node holds for tasks that wait: far ahead, behind a stuck lane, in a paused queue, in blocked lanes.
+    Memory(memory::Options),
+    /// Nothing but life cycles, for a tool that counts instructions: see `scripts/count-instructions`.
+    CountLifeCycles(count::Options),
+}
+
+fn main() {
+    match Arguments::parse().command {
+        Command::Wheel(options) => wheel::run(&options),
+        Command::LifeCycle(options) => life_cycle::run(&options),
+        Command::Memory(options) => memory::run(&options),
+        Command::CountLifeCycles(options) => count::run(&options),
+    }
+}

@@ -1,0 +1,116 @@
+//! A task whose row is written waits for its time: in memory when that is near, in the store otherwise.
+
+use std::time::Duration;
+
+use super::entry::{Entry, Lease, Phase, Slot};
+use super::{Engine, on_wheel};
+use crate::message::{Effect, Token};
+use crate::task::Task;
+use crate::time::{BootTime, Now};
+
+impl Engine {
+    /// A task's row lies at its place in a window.
+    pub(super) fn accept(&mut self, now: Now, task: Task, out: &mut Vec<Effect>) {
+        if self.entries.find(task.id.seq).is_some() {
+            return;
+        }
+        if let Some(task) = self.file(now, task, out) {
+            let slot = self.entries.insert(task);
+            self.wait(now, slot, out);
+        }
+    }
+
+    /// A task that was read from its window. One that was running when its owner failed is watched:
+    /// if that happens again and again, it may be the cause.
+    pub(super) fn hold_loaded(&mut self, now: Now, mut task: Task, out: &mut Vec<Effect>) {
+        let set_aside = self.note_crash(&mut task);
+        let slot = self.entries.insert(task);
+        if set_aside {
+            self.set_aside(now, slot, None, out);
+        } else {
+            self.wait(now, slot, out);
+        }
+    }
+
+    /// Counts a crash if this task was running when its partition failed, and says whether that is enough.
+    pub(super) fn note_crash(&mut self, task: &mut Task) -> bool {
+        let suspected = self.suspects.remove(&task.id.seq);
+        let was_running = task.begun.is_some_and(|begun| begun.epoch < self.fence.epoch);
+        if !was_running && !suspected {
+            return false;
+        }
+        task.begun = None;
+        task.crashes = task.crashes.saturating_add(1);
+        task.crashes >= self.settings.limits.crashes_max
+    }
+
+    /// A task in memory waits for its time, which may have come.
+    pub(super) fn wait(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
+        let wake_at = self.entries[slot].task.wake_at;
+        if wake_at <= now.wall {
+            self.dispatch(now, slot, out);
+        } else {
+            let timer = self.wheel.start(wake_at, slot);
+            self.set_phase(now, slot, Phase::Waiting(timer), out);
+        }
+    }
+
+    /// The row lies at its new place: it waits there, or the store keeps it.
+    pub(super) fn refiled(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
+        let entry = self.settled(slot, out);
+        let lane = self.step_back(&entry.task);
+        self.accept(now, entry.task, out);
+        if let Some(lane) = lane {
+            self.next_in_lane(now, lane, out);
+        }
+    }
+
+    /// A user gave the task another time: whoever is next in its lane may go first.
+    pub(super) fn moved(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
+        let entry = self.settled(slot, out);
+        self.leave_lane(now, &entry.task, out);
+        self.accept(now, entry.task, out);
+    }
+
+    /// What was being recorded about a task is recorded: it leaves memory, or is placed anew.
+    pub(super) fn settled(&mut self, slot: Slot, out: &mut Vec<Effect>) -> Entry {
+        let entry = self.entries.remove(slot);
+        self.reads.touch(entry.task.id.seq);
+        if let Phase::Settling(Some(token)) = entry.phase {
+            out.push(Effect::ForgetAttempt(token));
+        }
+        entry
+    }
+
+    /// Tasks whose time has come, in the order of their time.
+    pub(super) fn wake_due_tasks(&mut self, now: Now, out: &mut Vec<Effect>) {
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.advance(now.wall, &mut due);
+        due.sort_unstable_by_key(|&slot| self.entries[slot].task.key());
+        for slot in due.drain(..) {
+            self.dispatch(now, slot, out);
+        }
+        self.due = due;
+    }
+
+    /// An attempt of an earlier ownership may still be at work: wait for its report or for its lease to end.
+    pub(super) fn adopt(&mut self, now: Now, token: Token, task: Task, lease: Duration) {
+        if self.entries.find(task.id.seq).is_some() {
+            return;
+        }
+        if let Some(lane) = self.lane_of(&task) {
+            self.holds.entry(lane).or_default().holder = Some(task.id.seq);
+        }
+        if let Some(obstacle) = task.parked {
+            self.unparking.entry(obstacle).or_default().in_memory += 1;
+        }
+        let slot = self.entries.insert(task);
+        self.lend(slot, token, now.boot + lease);
+    }
+
+    /// Whoever runs the attempt has it until then.
+    pub(super) fn lend(&mut self, slot: Slot, token: Token, until: BootTime) {
+        let timer = self.leases.start(on_wheel(until), slot);
+        self.entries[slot].phase = Phase::Running(Lease { token, until, timer });
+    }
+}

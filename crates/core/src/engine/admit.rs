@@ -1,0 +1,199 @@
+//! New tasks are told apart from those that are there already, numbered, and written.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::entry::Phase;
+use super::reads::{Pending, ReadClock};
+use super::{After, Engine};
+use crate::change::Change;
+use crate::facts::{Found, Query};
+use crate::id::{Seq, TaskId};
+use crate::message::{Answer, Ask, AskNo, Created, Draft, Effect};
+use crate::queue::{OnConflict, Past};
+use crate::task::{Identity, Spec, Task, WaitState, WindowId};
+use crate::time::{Now, Timestamp};
+
+/// A create that is being recorded.
+#[derive(Default)]
+pub struct Creation {
+    created: Vec<Created>,
+    /// The new tasks, in order of number.
+    pub tasks: Vec<Task>,
+    identities: Vec<Identity>,
+}
+
+impl Engine {
+    /// Somebody wants new tasks. Those with a unique key are looked up first.
+    pub(super) fn create(&mut self, now: Now, no: AskNo, drafts: Vec<Draft>, out: &mut Vec<Effect>) {
+        let identities = identities_of(&drafts);
+        if identities.iter().any(|identity| self.identities.contains(identity)) {
+            return self.deferred.push((no, Ask::Create(drafts)));
+        }
+        if identities.is_empty() {
+            return self.number(now, no, drafts, FxHashMap::default(), out);
+        }
+        self.identities.extend(identities.iter().copied());
+        let queries = identities.into_iter().map(Query::Identity).collect();
+        let find = self.reads.find(|clock| Pending::Create(no, drafts, clock));
+        out.push(Effect::FindTasks(find, queries));
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a look-up's question and its answer")]
+    pub(super) fn identities_found(
+        &mut self,
+        now: Now,
+        no: AskNo,
+        drafts: Vec<Draft>,
+        clock: ReadClock,
+        found: Vec<Option<Found>>,
+        out: &mut Vec<Effect>,
+    ) {
+        let identities = identities_of(&drafts);
+        let outdated = found.iter().flatten().any(|found| self.reads.missed(clock, found.id().seq));
+        self.reads.end(clock);
+        let settling = found.iter().flatten().any(|found| self.is_settling(found.id().seq));
+        if outdated || settling {
+            // Something is happening to one of them: look again when it has happened.
+            for identity in &identities {
+                self.identities.remove(identity);
+            }
+            return match settling {
+                true => self.deferred.push((no, Ask::Create(drafts))),
+                false => self.create(now, no, drafts, out),
+            };
+        }
+        let known =
+            identities.into_iter().zip(found).filter_map(|(identity, found)| Some((identity, found?)));
+        self.number(now, no, drafts, known.collect(), out);
+    }
+
+    /// Gives each draft its number and its row, or its answer.
+    fn number(
+        &mut self,
+        now: Now,
+        no: AskNo,
+        drafts: Vec<Draft>,
+        mut known: FxHashMap<Identity, Found>,
+        out: &mut Vec<Effect>,
+    ) {
+        let mut creation = Creation { created: Vec::with_capacity(drafts.len()), ..Creation::default() };
+        for draft in drafts {
+            let identity = draft.spec.identity(draft.queue);
+            creation.identities.extend(identity);
+            let created = match identity.and_then(|identity| known.get(&identity)) {
+                Some(found) => {
+                    let found = found.clone();
+                    self.meet(now, draft, found, &mut creation, out)
+                }
+                None => self.number_one(now, draft, &mut creation),
+            };
+            if let (Some(identity), Created::New(_)) = (identity, &created) {
+                let task = creation.tasks.last().expect("a new task was just added").clone();
+                known.insert(identity, Found::Live(task));
+            }
+            creation.created.push(created);
+        }
+        for task in &creation.tasks {
+            self.changes.push(Change::Accepted(task.clone()));
+        }
+        self.after.push(After::Accept(no, creation));
+    }
+
+    fn number_one(&mut self, now: Now, draft: Draft, creation: &mut Creation) -> Created {
+        let too_old = draft.spec.at + self.settings.limits.past_grace < now.wall;
+        if too_old && self.settings.queues.get(draft.queue).past == Past::Reject {
+            return Created::Past;
+        }
+        let Draft { route, queue, priority, spec, .. } = draft;
+        let birth = spec.at.max(self.windows.low_water(WindowId { queue, priority }));
+        let id = TaskId { route, queue, priority, birth, seq: self.next_seq };
+        self.next_seq = self.next_seq.next();
+        creation.tasks.push(Task::born(id, spec));
+        Created::New(id)
+    }
+
+    /// A draft meets a task of its own identity.
+    fn meet(
+        &mut self,
+        now: Now,
+        draft: Draft,
+        found: Found,
+        creation: &mut Creation,
+        out: &mut Vec<Effect>,
+    ) -> Created {
+        let task = match found {
+            Found::Ended(ended) => return Created::Ended(ended.task.id, ended.end.state),
+            Found::Forgotten { id, state } => return Created::Ended(id, state),
+            Found::Live(task) => task,
+        };
+        match draft.on_conflict {
+            OnConflict::Keep => Created::Kept(task.id, task.state),
+            OnConflict::Error => Created::Conflict(task.id),
+            OnConflict::Replace => match creation.tasks.iter_mut().find(|new| new.id == task.id) {
+                Some(new) => {
+                    new.spec = draft.spec;
+                    Created::Replaced(task.id)
+                }
+                None => self.replace(now, draft.spec, task, out),
+            },
+        }
+    }
+
+    /// The draft takes the place of a task that waits: the same id, a fresh start.
+    fn replace(&mut self, now: Now, spec: Arc<Spec>, task: Task, out: &mut Vec<Effect>) -> Created {
+        let id = task.id;
+        let slot = match self.entries.find(id.seq) {
+            Some(slot) => slot,
+            None => self.bring_in(task),
+        };
+        if let Phase::Running(_) | Phase::Settling(_) = self.entries[slot].phase {
+            return Created::Conflict(id);
+        }
+        self.detach(slot, out);
+        let task = &mut self.entries[slot].task;
+        let wake_at = spec.at;
+        task.spec = spec;
+        task.state = WaitState::Scheduled;
+        task.start_afresh();
+        self.refile_elsewhere(now, slot, wake_at, out);
+        Created::Replaced(id)
+    }
+
+    /// The new tasks exist: they wait for their time, and their creator is told.
+    pub(super) fn created(&mut self, now: Now, no: AskNo, creation: Creation, out: &mut Vec<Effect>) {
+        let Creation { created, tasks, identities } = creation;
+        for identity in identities {
+            self.identities.remove(&identity);
+        }
+        out.push(Effect::Answer(no, Answer::Created(created)));
+        for task in tasks {
+            self.accept(now, task, out);
+        }
+    }
+
+    fn is_settling(&self, seq: Seq) -> bool {
+        let slot = self.entries.find(seq);
+        slot.is_some_and(|slot| matches!(self.entries[slot].phase, Phase::Settling(_)))
+    }
+
+    /// The earliest time among tasks of a window that are numbered but not recorded.
+    pub(super) fn first_unrecorded(&self, window: WindowId) -> Option<Timestamp> {
+        let waiting = self.in_flight.iter().flatten().chain(&self.after);
+        let tasks = waiting.filter_map(|after| match after {
+            After::Accept(_, creation) => Some(&creation.tasks),
+            _ => None,
+        });
+        tasks.flatten().filter(|task| task.window() == window).map(|task| task.wake_at).min()
+    }
+}
+
+/// The identities among drafts, in order.
+fn identities_of(drafts: &[Draft]) -> Vec<Identity> {
+    let mut identities: Vec<Identity> =
+        drafts.iter().filter_map(|draft| draft.spec.identity(draft.queue)).collect();
+    identities.sort_unstable();
+    identities.dedup();
+    identities
+}

@@ -1,0 +1,196 @@
+//! A due task takes its lane, meets its obstacles, is offered to the gate, and starts when the gate lets it.
+//! Nothing else starts an attempt.
+
+use super::entry::{Phase, Slot};
+use super::{After, Engine};
+use crate::change::Change;
+use crate::message::{Attempt, Effect, Offer, Outcome, Token};
+use crate::task::{Begun, EndState, Obstacle, Target, Task};
+use crate::time::{Now, Timestamp};
+
+impl Engine {
+    /// A task's time has come.
+    pub(super) fn dispatch(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
+        if self.leaving {
+            // It was being recorded when the hand-over began: the next owner starts it.
+            return;
+        }
+        let task = &self.entries[slot].task;
+        self.handling = Some(task.id);
+        if task.wake_at > now.wall {
+            // The wall clock was set back since it was thought to be due.
+            return self.wait(now, slot, out);
+        }
+        if has_expired(task, now) {
+            return self.expire(now, slot, out);
+        }
+        if let Some(lane) = self.lane_of(task)
+            && !self.enter_lane(now, lane, slot, out)
+        {
+            return;
+        }
+        match missing_receiver(&self.entries[slot].task, &self.settings.receivers) {
+            Some(obstacle) => self.park(now, slot, obstacle, out),
+            None => {
+                out.push(Effect::OfferTask(self.offer_of(slot)));
+                self.set_phase(now, slot, Phase::Offered, out);
+            }
+        }
+    }
+
+    /// The gate let it through: it starts, or, where a second copy would be worse than a wait, it starts as
+    /// soon as that is on record.
+    pub(super) fn offer_granted(&mut self, now: Now, offer: Offer, out: &mut Vec<Effect>) {
+        let slot = self.entries.find(offer.key.seq).expect("an offer is withdrawn when its task leaves");
+        let entry = &self.entries[slot];
+        assert_eq!(entry.phase, Phase::Offered, "task {:?} was granted unoffered", offer.key.seq);
+        if has_expired(&entry.task, now) || entry.task.wake_at > now.wall {
+            out.push(Effect::DeclineOffer(offer));
+            return self.dispatch(now, slot, out);
+        }
+        let waited_for = self.must_be_waited_for(&entry.task);
+        let record_first = waited_for || self.may_have_crashed_its_owner(&entry.task);
+        self.set_phase(now, slot, Phase::Placed, out);
+        let task = &mut self.entries[slot].task;
+        task.attempts += 1;
+        let token = Token { id: task.id, epoch: self.fence.epoch, attempt: task.attempts };
+        let timeout = self.timeout_of(slot);
+        self.entries[slot].task.begun =
+            Some(Begun { epoch: self.fence.epoch, lease: waited_for.then_some(timeout) });
+        self.lend(slot, token, now.boot + timeout);
+        if record_first {
+            let change = self.begun_change(slot);
+            self.changes.push(change);
+            self.after.push(After::Start(slot));
+        } else {
+            self.began.push(slot);
+            self.begin(slot, out);
+        }
+    }
+
+    /// The start is on record: the attempt begins, unless the wall clock was set back meanwhile, or the partition is
+    /// being given up.
+    pub(super) fn begin_recorded(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
+        let Phase::Running(lease) = self.entries[slot].phase else { return };
+        self.leases.stop(lease.timer);
+        if self.entries[slot].task.wake_at <= now.wall && !self.leaving {
+            // Its time counts from here, not from the grant.
+            self.lend(slot, lease.token, now.boot + self.timeout_of(slot));
+            return self.begin(slot, out);
+        }
+        out.push(Effect::StopAttempt(lease.token));
+        self.finish(now, slot, lease.token, Outcome::Interrupted, out);
+    }
+
+    /// The attempt begins.
+    pub(super) fn begin(&mut self, slot: Slot, out: &mut Vec<Effect>) {
+        let Some(token) = self.entries[slot].token() else { return };
+        let spec = self.entries[slot].task.spec.clone();
+        let timeout = self.timeout_of(slot);
+        out.push(Effect::StartAttempt(Attempt { token, spec, partition: self.fence.partition, timeout }));
+    }
+
+    /// The gate will not let it through for a while.
+    pub(super) fn offer_refused(
+        &mut self,
+        now: Now,
+        offer: Offer,
+        obstacle: Obstacle,
+        out: &mut Vec<Effect>,
+    ) {
+        let slot = self.entries.find(offer.key.seq).expect("an offer is withdrawn when its task leaves");
+        self.note_refused(obstacle);
+        self.park(now, slot, obstacle, out);
+    }
+
+    /// Attempts that began since the last batch and still run are noted in this one. Nobody waits for it.
+    pub(super) fn note_begun_attempts(&mut self) {
+        let mut began = std::mem::take(&mut self.began);
+        for slot in began.drain(..) {
+            if self.entries.get(slot).is_some_and(|entry| entry.token().is_some()) {
+                let change = self.begun_change(slot);
+                self.changes.push(change);
+            }
+        }
+        self.began = began;
+    }
+
+    pub(super) fn begun_change(&self, slot: Slot) -> Change {
+        let task = &self.entries[slot].task;
+        let begun = task.begun.expect("a running task has begun");
+        Change::Began {
+            id: task.id,
+            place: task.place(),
+            attempts: task.attempts,
+            crashes: task.crashes,
+            begun,
+        }
+    }
+
+    /// Takes a task out of whatever it waits in. The caller says what it does next.
+    pub(super) fn detach(&mut self, slot: Slot, out: &mut Vec<Effect>) {
+        match self.entries[slot].phase {
+            Phase::Waiting(timer) => {
+                self.wheel.stop(timer);
+            }
+            Phase::Offered => out.push(Effect::WithdrawOffer(self.offer_of(slot))),
+            Phase::Behind => {
+                let lane = self.lane_of(&self.entries[slot].task).expect("only lanes have a behind");
+                self.take_from_behind(lane, slot);
+            }
+            Phase::Placed | Phase::Running(_) | Phase::Settling(_) => {}
+        }
+    }
+
+    fn offer_of(&self, slot: Slot) -> Offer {
+        let task = &self.entries[slot].task;
+        Offer {
+            priority: task.id.priority,
+            start_by: task.spec.start_by.unwrap_or(Timestamp::MAX),
+            key: task.key(),
+            partition: self.fence.partition,
+            queue: task.id.queue,
+            destination: match &task.spec.target {
+                Target::Destination(name) => match Obstacle::destination(name) {
+                    Obstacle::Destination(hash) => Some(hash),
+                    _ => None,
+                },
+                _ => None,
+            },
+            for_worker: task.spec.target == Target::Worker,
+        }
+    }
+
+    pub(super) fn timeout_of(&self, slot: Slot) -> std::time::Duration {
+        let task = &self.entries[slot].task;
+        task.spec.timeout.unwrap_or(self.settings.queues.get(task.id.queue).timeout)
+    }
+
+    /// Exclusive runs, and tasks that worker machines hold in a lane: a new owner must know of them, and waits for
+    /// their report or the end of their lease.
+    fn must_be_waited_for(&self, task: &Task) -> bool {
+        let pulled_in_lane = task.spec.lane.is_some() && task.spec.target == Target::Worker;
+        self.settings.queues.get(task.id.queue).exclusive || pulled_in_lane
+    }
+
+    /// Whatever may have been running when an earlier owner failed: the start is recorded first, so that another
+    /// crash in it is seen. Nobody waits for it then: it died with its owner.
+    fn may_have_crashed_its_owner(&self, task: &Task) -> bool {
+        task.crashes > 0 || task.wake_at <= self.owned_since
+    }
+
+    fn expire(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
+        self.end(now, slot, None, EndState::Expired, None, out);
+    }
+}
+
+fn has_expired(task: &Task, now: Now) -> bool {
+    task.spec.expires_at.is_some_and(|expires_at| expires_at <= now.wall)
+}
+
+fn missing_receiver(task: &Task, receivers: &rustc_hash::FxHashSet<Obstacle>) -> Option<Obstacle> {
+    match &task.spec.target {
+        Target::Handler(name) => Some(Obstacle::handler(name)).filter(|handler| !receivers.contains(handler)),
+        Target::Destination(_) | Target::Worker => None,
+    }
+}

@@ -1,0 +1,54 @@
+//! Whoever runs an attempt holds a lease; it can be prolonged, and when it ends nobody waits any longer.
+
+use std::time::Duration;
+
+use super::entry::{Lease, Phase, Slot};
+use super::{Engine, on_wheel};
+use crate::message::{Effect, Outcome, Token};
+use crate::time::{BootTime, Now};
+
+impl Engine {
+    /// A live attempt asks for more time, counted from now.
+    pub(super) fn lease_touched(&mut self, now: Now, token: Token, more: Duration) {
+        let Some(slot) = self.entries.find(token.id.seq) else { return };
+        let Phase::Running(lease) = self.entries[slot].phase else { return };
+        if lease.token == token {
+            self.leases.stop(lease.timer);
+            self.lend(slot, token, now.boot + more);
+        }
+    }
+
+    /// Attempts whose time is up are stopped, and count as failed. One that an earlier owner left behind
+    /// is tried again at once: its holder is gone.
+    pub(super) fn expire_leases(&mut self, now: Now, out: &mut Vec<Effect>) {
+        let mut due = std::mem::take(&mut self.due);
+        self.leases.advance(on_wheel(now.boot), &mut due);
+        for slot in due.drain(..) {
+            let Phase::Running(Lease { token, .. }) = self.entries[slot].phase else { continue };
+            out.push(Effect::StopAttempt(token));
+            if token.epoch != self.fence.epoch {
+                self.lost(now, slot, token, out);
+                continue;
+            }
+            let outcome = Outcome::Failed { error: "the attempt took too long".into(), retry_after: None };
+            self.finish(now, slot, token, outcome, out);
+        }
+        self.due = due;
+    }
+
+    /// An attempt of an earlier ownership was never reported on. It may be what brought its owner down.
+    fn lost(&mut self, now: Now, slot: Slot, token: Token, out: &mut Vec<Effect>) {
+        let task = &mut self.entries[slot].task;
+        task.crashes = task.crashes.saturating_add(1);
+        if task.crashes >= self.settings.limits.crashes_max {
+            self.set_aside(now, slot, Some(token), out);
+        } else {
+            self.finish(now, slot, token, Outcome::Interrupted, out);
+        }
+    }
+
+    /// How much of a lease is left.
+    pub(super) fn left(lease: Lease, now: BootTime) -> Duration {
+        lease.until.since(now)
+    }
+}

@@ -1,0 +1,147 @@
+//! Each destination has its own limit and breaker: one that hangs or fails slows only itself.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use super::Conduct;
+use crate::id::PartitionId;
+use crate::limits::Limits;
+use crate::message::Offer;
+use crate::task::Obstacle;
+use crate::time::{BootTime, Now, Wake};
+
+/// All destinations that are busy, waited for, or in trouble.
+#[derive(Default)]
+pub struct Destinations {
+    all: FxHashMap<u64, Destination>,
+    /// Breakers by when they let a probe through.
+    resting: BTreeSet<(BootTime, u64)>,
+    eased: BTreeSet<u64>,
+}
+
+#[derive(Default)]
+struct Destination {
+    running: u32,
+    /// Offers that wait here; never many.
+    waiting: BTreeSet<Offer>,
+    /// Some were sent away, and lie in the store.
+    sent_away: bool,
+    failures_in_a_row: u32,
+    /// An open breaker: nothing before this, and then one probe at a time.
+    rests_until: Option<BootTime>,
+}
+
+impl Destination {
+    fn has_room(&self, now: Now, limits: &Limits) -> bool {
+        match self.rests_until {
+            Some(until) => until <= now.boot && self.running == 0,
+            None => self.running < limits.destination_running_max,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running == 0
+            && self.waiting.is_empty()
+            && !self.sent_away
+            && self.failures_in_a_row == 0
+            && self.rests_until.is_none()
+    }
+}
+
+impl Destinations {
+    pub fn has_room(&self, now: Now, limits: &Limits, id: u64) -> bool {
+        self.all.get(&id).is_none_or(|destination| destination.has_room(now, limits))
+    }
+
+    /// Keeps an offer for a destination that has no room, or says that it must wait elsewhere.
+    pub fn wait(&mut self, limits: &Limits, id: u64, offer: Offer) -> Option<Obstacle> {
+        let destination = self.all.entry(id).or_default();
+        if destination.waiting.len() < limits.destination_waiting_max {
+            destination.waiting.insert(offer);
+            None
+        } else {
+            destination.sent_away = true;
+            Some(Obstacle::Destination(id))
+        }
+    }
+
+    pub fn withdraw(&mut self, id: u64, offer: &Offer) -> bool {
+        self.all.get_mut(&id).is_some_and(|destination| destination.waiting.remove(offer))
+    }
+
+    pub fn started(&mut self, _now: Now, id: u64) {
+        self.all.entry(id).or_default().running += 1;
+    }
+
+    pub fn ended(&mut self, now: Now, limits: &Limits, id: u64, conduct: Conduct) {
+        let destination = self.all.entry(id).or_default();
+        destination.running = destination.running.saturating_sub(1);
+        let rested = destination.rests_until;
+        match conduct {
+            Conduct::Good => {
+                destination.failures_in_a_row = 0;
+                destination.rests_until = None;
+            }
+            Conduct::Bad => {
+                destination.failures_in_a_row = destination.failures_in_a_row.saturating_add(1);
+                if destination.failures_in_a_row >= limits.breaker_failures {
+                    destination.rests_until = Some(now.boot + limits.breaker_rest);
+                }
+            }
+            Conduct::Neither => {}
+        }
+        if rested != destination.rests_until {
+            self.resting.extend(destination.rests_until.map(|until| (until, id)));
+            if let Some(rested) = rested {
+                self.resting.remove(&(rested, id));
+            }
+        }
+        if destination.is_idle() {
+            self.all.remove(&id);
+        }
+    }
+
+    /// Destinations whose breaker lets a probe through now.
+    pub fn rested(&mut self, now: Now) -> Vec<u64> {
+        let mut rested = Vec::new();
+        while let Some(&(at, id)) = self.resting.first().filter(|(at, _)| *at <= now.boot) {
+            self.resting.remove(&(at, id));
+            rested.push(id);
+        }
+        rested
+    }
+
+    /// Offers that waited and may stand in line again: as many as there is room for.
+    pub fn promote(&mut self, now: Now, limits: &Limits, id: u64) -> Vec<Offer> {
+        let Some(destination) = self.all.get_mut(&id) else { return Vec::new() };
+        if !destination.has_room(now, limits) {
+            return Vec::new();
+        }
+        let room = match destination.rests_until {
+            Some(_) => 1,
+            None => (limits.destination_running_max - destination.running) as usize,
+        };
+        let promoted: Vec<Offer> =
+            std::iter::from_fn(|| destination.waiting.pop_first()).take(room).collect();
+        if destination.sent_away && destination.waiting.len() <= limits.destination_waiting_max / 2 {
+            destination.sent_away = false;
+            self.eased.insert(id);
+        }
+        promoted
+    }
+
+    pub fn take_eased(&mut self) -> Vec<Obstacle> {
+        std::mem::take(&mut self.eased).into_iter().map(Obstacle::Destination).collect()
+    }
+
+    pub fn forget_partition(&mut self, partition: PartitionId) {
+        for destination in self.all.values_mut() {
+            destination.waiting.retain(|offer| offer.partition != partition);
+        }
+    }
+
+    pub fn wake_at(&self) -> Wake {
+        Wake { wall: None, boot: self.resting.first().map(|(at, _)| *at) }
+    }
+}

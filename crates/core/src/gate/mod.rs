@@ -1,0 +1,324 @@
+//! One node's gate: engines offer what could start, the gate lets the best of it through.
+//!
+//! Best means: by priority, then nearest `start_by`, then wake time, then order of acceptance. Only queues that may
+//! start something now take part, so that a paused, full or rate-limited queue costs the others nothing.
+
+mod destination;
+mod rate;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::engine::Settings;
+use crate::id::{PartitionId, QueueId, Seq};
+use crate::message::Offer;
+use crate::task::Obstacle;
+use crate::time::{BootTime, Now, Wake};
+
+use destination::Destinations;
+use rate::Meter;
+
+/// Decides which offers start, and when.
+pub struct Gate {
+    settings: Arc<Settings>,
+    /// Nothing starts any more.
+    closed: bool,
+    lines: FxHashMap<QueueId, Line>,
+    /// The best offer of each queue that may start something now.
+    open: BTreeSet<Offer>,
+    /// Queues that wait for their rate.
+    metered: BTreeSet<(BootTime, QueueId)>,
+    destinations: Destinations,
+    /// What runs. All counts are counts of these.
+    live: FxHashMap<(PartitionId, Seq), Live>,
+    /// How many of them take a slot of this node.
+    slots_taken: u32,
+}
+
+/// A queue at the gate.
+#[derive(Default)]
+struct Line {
+    /// For this node's own slots.
+    offers: BTreeSet<Offer>,
+    /// For workers that reserve.
+    for_workers: BTreeSet<Offer>,
+    running: u32,
+    meter: Meter,
+    /// What stands for this queue in `open`.
+    shown: Option<Offer>,
+    /// Under what time it stands in `metered`.
+    metered_until: Option<BootTime>,
+}
+
+#[derive(Clone, Copy)]
+struct Live {
+    queue: QueueId,
+    destination: Option<u64>,
+    takes_slot: bool,
+}
+
+/// How an attempt ended, as far as the gate cares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conduct {
+    /// Its destination answered as it should.
+    Good,
+    /// Its destination did not.
+    Bad,
+    /// It says nothing about its destination.
+    Neither,
+}
+
+impl Gate {
+    /// An open gate with nothing at it.
+    pub fn new(settings: Arc<Settings>) -> Gate {
+        Gate {
+            settings,
+            closed: false,
+            lines: FxHashMap::default(),
+            open: BTreeSet::new(),
+            metered: BTreeSet::new(),
+            destinations: Destinations::default(),
+            live: FxHashMap::default(),
+            slots_taken: 0,
+        }
+    }
+
+    /// New settings apply at once.
+    pub fn set_settings(&mut self, now: Now, settings: Arc<Settings>) {
+        self.settings = settings;
+        let mut queues: Vec<QueueId> = self.lines.keys().copied().collect();
+        queues.sort_unstable();
+        for queue in queues {
+            self.show(now, queue);
+        }
+    }
+
+    /// Lets nothing through any more.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// A task could start. If it cannot for longer, the answer says why, and it is not kept here.
+    pub fn offer(&mut self, now: Now, offer: Offer) -> Option<Obstacle> {
+        if let Some(destination) = offer.destination
+            && !self.destinations.has_room(now, &self.settings.limits, destination)
+        {
+            return self.destinations.wait(&self.settings.limits, destination, offer);
+        }
+        self.stand_in_line(now, offer);
+        None
+    }
+
+    /// A task that was offered does not want to start any more.
+    pub fn withdraw(&mut self, now: Now, offer: Offer) {
+        if offer.destination.is_some_and(|destination| self.destinations.withdraw(destination, &offer)) {
+            return;
+        }
+        if let Some(line) = self.lines.get_mut(&offer.queue) {
+            line.offers.remove(&offer);
+            line.for_workers.remove(&offer);
+            self.show(now, offer.queue);
+        }
+    }
+
+    /// The next offer to start on one of this node's own slots.
+    pub fn next(&mut self, now: Now) -> Option<Verdict> {
+        if self.closed || self.slots_taken >= self.settings.limits.running_max {
+            return None;
+        }
+        let offer = *self.open.first()?;
+        let line = self.lines.get_mut(&offer.queue).expect("an open queue has a line");
+        line.offers.remove(&offer);
+        if let Some(destination) = offer.destination
+            && !self.destinations.has_room(now, &self.settings.limits, destination)
+        {
+            self.show(now, offer.queue);
+            let refused = self.destinations.wait(&self.settings.limits, destination, offer);
+            return Some(refused.map_or(Verdict::Wait, |obstacle| Verdict::Refuse(offer, obstacle)));
+        }
+        self.start(now, offer, true);
+        Some(Verdict::Grant(offer))
+    }
+
+    /// Offers for a worker that asks for tasks of a queue, best first.
+    pub fn reserve(&mut self, now: Now, queue: QueueId, max: usize) -> Vec<Offer> {
+        let mut granted = Vec::new();
+        while granted.len() < max && !self.closed {
+            let Some(line) = self.lines.get_mut(&queue) else { break };
+            let Some(&offer) = line.for_workers.first() else { break };
+            if !line.may_start(now, &self.settings, queue) {
+                break;
+            }
+            line.for_workers.remove(&offer);
+            self.start(now, offer, false);
+            granted.push(offer);
+        }
+        granted
+    }
+
+    /// What was granted did not start after all.
+    pub fn undo(&mut self, now: Now, offer: Offer) {
+        self.ended(now, offer.partition, offer.key.seq, Conduct::Neither);
+    }
+
+    /// What was granted ended. Counted once, however often it is said.
+    pub fn ended(&mut self, now: Now, partition: PartitionId, seq: Seq, conduct: Conduct) {
+        let Some(live) = self.live.remove(&(partition, seq)) else { return };
+        self.slots_taken -= u32::from(live.takes_slot);
+        if let Some(line) = self.lines.get_mut(&live.queue) {
+            line.running -= 1;
+        }
+        if let Some(destination) = live.destination {
+            self.destinations.ended(now, &self.settings.limits, destination, conduct);
+            self.promote(now, destination);
+        }
+        self.show(now, live.queue);
+    }
+
+    /// A partition's engine is gone: its offers go too, and grants that never began. What runs still runs, and
+    /// still counts.
+    pub fn forget_partition(&mut self, now: Now, partition: PartitionId, runs: impl Fn(Seq) -> bool) {
+        let grants = self.live.keys().filter(|(of, seq)| *of == partition && !runs(*seq));
+        let mut unbegun: Vec<Seq> = grants.map(|(_, seq)| *seq).collect();
+        unbegun.sort_unstable();
+        for seq in unbegun {
+            self.ended(now, partition, seq, Conduct::Neither);
+        }
+        self.destinations.forget_partition(partition);
+        let mut queues: Vec<QueueId> = self.lines.keys().copied().collect();
+        queues.sort_unstable();
+        for queue in queues {
+            let line = self.lines.get_mut(&queue).expect("just listed");
+            line.offers.retain(|offer| offer.partition != partition);
+            line.for_workers.retain(|offer| offer.partition != partition);
+            self.show(now, queue);
+        }
+    }
+
+    /// What was let through for a partition and has not ended.
+    pub fn granted_of(&self, partition: PartitionId) -> Vec<Seq> {
+        let of_partition = self.live.keys().filter(|(of, _)| *of == partition);
+        let mut granted: Vec<Seq> = of_partition.map(|(_, seq)| *seq).collect();
+        granted.sort_unstable();
+        granted
+    }
+
+    /// Destinations that take more, and for which tasks were sent away.
+    pub fn take_eased(&mut self) -> Vec<Obstacle> {
+        self.destinations.take_eased()
+    }
+
+    /// When time next makes a difference.
+    pub fn wake_at(&self) -> Wake {
+        let metered = self.metered.first().map(|(at, _)| *at);
+        Wake { wall: None, boot: metered }.or(self.destinations.wake_at())
+    }
+
+    /// How many attempts run.
+    pub fn running(&self) -> usize {
+        self.live.len()
+    }
+
+    fn start(&mut self, now: Now, offer: Offer, takes_slot: bool) {
+        let Offer { queue, destination, partition, .. } = offer;
+        let line = self.lines.get_mut(&queue).expect("an offer stands in a line");
+        line.running += 1;
+        line.meter.start(now.boot, self.settings.queues.get(queue).rate);
+        self.slots_taken += u32::from(takes_slot);
+        if let Some(destination) = destination {
+            self.destinations.started(now, destination);
+        }
+        let before = self.live.insert((partition, offer.key.seq), Live { queue, destination, takes_slot });
+        debug_assert!(before.is_none(), "task {:?} was started twice at once", offer.key.seq);
+        self.show(now, queue);
+    }
+
+    fn stand_in_line(&mut self, now: Now, offer: Offer) {
+        let line = self.lines.entry(offer.queue).or_default();
+        let kind = if offer.for_worker { &mut line.for_workers } else { &mut line.offers };
+        kind.insert(offer);
+        // Most offers come behind another: then nothing changes at the head of the line.
+        if line.shown.is_none_or(|shown| offer < shown) {
+            self.show(now, offer.queue);
+        }
+    }
+
+    /// Puts a queue's best offer into `open`, if the queue may start something now.
+    fn show(&mut self, now: Now, queue: QueueId) {
+        let line = self.lines.get_mut(&queue).expect("only queues with a line are shown");
+        let best = line.offers.first().copied().filter(|_| line.may_start(now, &self.settings, queue));
+        if best != line.shown {
+            if let Some(shown) = line.shown.take() {
+                self.open.remove(&shown);
+            }
+            line.shown = best;
+            self.open.extend(best);
+        }
+        self.note_meter(now, queue);
+        self.drop_idle_line(queue);
+    }
+
+    /// A queue that only its rate holds back comes again by itself.
+    fn note_meter(&mut self, now: Now, queue: QueueId) {
+        let line = self.lines.get_mut(&queue).expect("only queues with a line are metered");
+        let wants = line.shown.is_none() && !(line.offers.is_empty() && line.for_workers.is_empty());
+        let rate = self.settings.queues.get(queue).rate.filter(|_| wants);
+        let until = rate.and_then(|rate| line.meter.free_at(rate)).filter(|at| *at > now.boot);
+        if until != line.metered_until {
+            if let Some(before) = line.metered_until {
+                self.metered.remove(&(before, queue));
+            }
+            line.metered_until = until;
+            self.metered.extend(until.map(|at| (at, queue)));
+        }
+    }
+
+    fn drop_idle_line(&mut self, queue: QueueId) {
+        let line = &self.lines[&queue];
+        let empty = line.offers.is_empty() && line.for_workers.is_empty() && line.running == 0;
+        // A line with a rate remembers when it last started something.
+        if empty && self.settings.queues.get(queue).rate.is_none() {
+            self.lines.remove(&queue);
+        }
+    }
+
+    /// Time passed: queues and destinations whose waiting time is over take part again.
+    pub fn time_passed(&mut self, now: Now) {
+        while let Some(&(_, queue)) = self.metered.first().filter(|(at, _)| *at <= now.boot) {
+            self.show(now, queue);
+        }
+        for destination in self.destinations.rested(now) {
+            self.promote(now, destination);
+        }
+    }
+
+    /// Lets offers that waited for a destination stand in line again.
+    fn promote(&mut self, now: Now, destination: u64) {
+        for offer in self.destinations.promote(now, &self.settings.limits, destination) {
+            self.stand_in_line(now, offer);
+        }
+    }
+}
+
+/// What the gate says of one offer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It starts.
+    Grant(Offer),
+    /// It waits here for its destination; ask for the next.
+    Wait,
+    /// It is to wait elsewhere, for this.
+    Refuse(Offer, Obstacle),
+}
+
+impl Line {
+    fn may_start(&self, now: Now, settings: &Settings, queue: QueueId) -> bool {
+        let queue = settings.queues.get(queue);
+        let share = |limit: u32| if queue.pinned { limit } else { (limit / settings.nodes.max(1)).max(1) };
+        !queue.paused
+            && queue.running_max.is_none_or(|max| self.running < share(max))
+            && queue.rate.is_none_or(|rate| self.meter.allows(now.boot, rate))
+    }
+}

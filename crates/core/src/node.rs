@@ -1,0 +1,382 @@
+//! All partitions of one node and their gate: routes events in, effects out, and keeps one bad partition from
+//! harming its neighbours. Still pure: the shell around it waits, reads and writes.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::change::Change;
+use crate::engine::{Engine, Settings};
+use crate::facts::{Found, Held};
+use crate::gate::{Conduct, Gate, Verdict};
+use crate::id::{Fence, PartitionId, QueueId, Seq, TaskId};
+use crate::message::{Answer, Effect, Event, Inheritance, Outcome, Token};
+use crate::task::{Task, WaitState};
+use crate::time::{BootTime, Now, Wake};
+
+/// One Punctual process, without its hands.
+pub struct Node {
+    partition_count: u16,
+    settings: Arc<Settings>,
+    engines: BTreeMap<PartitionId, Engine>,
+    gate: Gate,
+    /// Attempts this node runs, until their end is on record: a partition that is taken over anew must
+    /// neither start them again nor lose their reports.
+    live: FxHashMap<(PartitionId, Seq), LiveAttempt>,
+    /// Nothing starts after this, because somebody else may believe the partitions are free.
+    trusted_until: BootTime,
+    suspects: FxHashMap<PartitionId, Vec<TaskId>>,
+    recording: bool,
+    effects: Vec<Effect>,
+}
+
+struct LiveAttempt {
+    token: Token,
+    /// The report, as long as it is not on record.
+    outcome: Option<Outcome>,
+}
+
+/// Whether a node could be sure of its partitions all the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// It could.
+    Unbroken,
+    /// There was a time when others could have taken them.
+    Lapsed,
+}
+
+/// What the shell is to do, under which fence.
+pub type Effects = Vec<(Fence, Effect)>;
+
+impl Node {
+    /// A node that owns nothing yet.
+    pub fn new(partition_count: u16, settings: Arc<Settings>) -> Node {
+        Node {
+            partition_count,
+            gate: Gate::new(settings.clone()),
+            settings,
+            engines: BTreeMap::new(),
+            live: FxHashMap::default(),
+            trusted_until: BootTime::default(),
+            suspects: FxHashMap::default(),
+            recording: false,
+            effects: Vec::new(),
+        }
+    }
+
+    /// Something happened to a partition. What is meant for an ownership that is over is dropped.
+    pub fn handle(&mut self, now: Now, fence: Fence, event: Event, out: &mut Effects) {
+        if self.engines.get(&fence.partition).is_some_and(|engine| engine.fence() == fence) {
+            self.drive(now, fence.partition, event, out);
+        }
+    }
+
+    /// A user asks something of a partition.
+    pub fn ask(&mut self, now: Now, partition: PartitionId, event: Event, out: &mut Effects) {
+        match (self.engines.contains_key(&partition), &event) {
+            (true, _) => self.drive(now, partition, event, out),
+            (false, Event::Asked(no, _)) => {
+                let nobody = Fence { partition, ..Fence::default() };
+                out.push((nobody, Effect::Answer(*no, Answer::NotOwner)));
+            }
+            (false, _) => {}
+        }
+    }
+
+    /// An attempt was reported on, by whoever ran it.
+    pub fn report(&mut self, now: Now, token: Token, outcome: Outcome, out: &mut Effects) {
+        let partition = token.id.partition(self.partition_count);
+        let key = (partition, token.id.seq);
+        if let Some(live) = self.live.get_mut(&key).filter(|live| live.token == token) {
+            live.outcome = Some(outcome.clone());
+            self.gate.ended(now, partition, token.id.seq, conduct(&outcome));
+        }
+        match self.engines.contains_key(&partition) {
+            true => self.drive(now, partition, Event::AttemptEnded(token, outcome), out),
+            false => {
+                // Its partition has gone elsewhere, and the report goes after it.
+                self.live.remove(&key);
+                out.push((Fence { partition, ..Fence::default() }, Effect::ForwardReport(token, outcome)));
+            }
+        }
+    }
+
+    /// A partition is ours from now on.
+    pub fn take_over(&mut self, now: Now, fence: Fence, inheritance: Inheritance, out: &mut Effects) {
+        let partition = fence.partition;
+        self.forget(now, partition);
+        let mut inheritance = inheritance;
+        inheritance.suspects = self.suspects.remove(&partition).unwrap_or_default();
+        inheritance.live.retain(|(token, task)| !is_outdated(*token, task));
+        let lives: Vec<Token> = inheritance.live.iter().map(|(token, _)| *token).collect();
+        self.drop_lives_except(partition, &lives, now);
+        let mut effects = std::mem::take(&mut self.effects);
+        let engine = Engine::take_over(now, fence, self.settings.clone(), inheritance, &mut effects);
+        self.engines.insert(partition, engine);
+        self.sort_out(now, fence, &mut effects, out);
+        self.effects = effects;
+        self.repeat_reports(now, partition, out);
+    }
+
+    /// The tokens of attempts that this node runs for a partition, or whose reports are not on record.
+    pub fn live_of(&self, partition: PartitionId) -> Vec<Token> {
+        let of_partition = self.live.iter().filter(|((of, _), _)| *of == partition);
+        let mut tokens: Vec<Token> = of_partition.map(|(_, live)| live.token).collect();
+        tokens.sort_unstable();
+        tokens
+    }
+
+    /// Others own this partition now, or nobody knows what was recorded: what we thought of it counts no more.
+    pub fn forget(&mut self, now: Now, partition: PartitionId) {
+        if self.engines.remove(&partition).is_some() {
+            let live = &self.live;
+            self.gate.forget_partition(now, partition, |seq| live.contains_key(&(partition, seq)));
+            // Granted, but its start was still being recorded: it never began, and nobody will report on it.
+            for seq in self.gate.granted_of(partition) {
+                if !self.live.contains_key(&(partition, seq)) {
+                    self.gate.ended(now, partition, seq, Conduct::Neither);
+                }
+            }
+        }
+    }
+
+    /// How long this node may start attempts without hearing that it still owns its partitions. After a lapse it
+    /// starts nothing under its old fences: it must take its partitions over anew.
+    pub fn trust_until(&mut self, now: Now, until: BootTime) -> Trust {
+        let lapsed = self.trusted_until <= now.boot;
+        self.trusted_until = self.trusted_until.max(until);
+        if lapsed { Trust::Lapsed } else { Trust::Unbroken }
+    }
+
+    /// Queues, limits or receivers changed.
+    pub fn set_settings(&mut self, now: Now, settings: Arc<Settings>, out: &mut Effects) {
+        self.settings = settings.clone();
+        self.gate.set_settings(now, settings.clone());
+        let partitions: Vec<PartitionId> = self.engines.keys().copied().collect();
+        for partition in partitions {
+            if let Some(engine) = self.engines.get_mut(&partition) {
+                engine.set_settings(settings.clone());
+            }
+            self.drive(now, partition, Event::SettingsChanged, out);
+        }
+    }
+
+    /// Starts nothing any more.
+    pub fn close_gate(&mut self) {
+        self.gate.close();
+    }
+
+    /// Lets time pass and starts what may start. Call it after a batch of events, and at [`Node::wake_at`].
+    pub fn advance(&mut self, now: Now, out: &mut Effects) {
+        let due = |engine: &Engine| engine.wake_at().is_due(now);
+        let partitions: Vec<PartitionId> =
+            self.engines.iter().filter(|(_, engine)| due(engine)).map(|(id, _)| *id).collect();
+        for partition in partitions {
+            self.drive(now, partition, Event::TimePassed, out);
+        }
+        self.gate.time_passed(now);
+        self.start_what_may_start(now, out);
+    }
+
+    /// Reserves tasks of a queue for a worker: each is granted like any other.
+    pub fn reserve(&mut self, now: Now, queue: QueueId, max: usize, out: &mut Effects) {
+        if now.boot < self.trusted_until {
+            for offer in self.gate.reserve(now, queue, max) {
+                self.drive(now, offer.partition, Event::OfferGranted(offer), out);
+            }
+        }
+    }
+
+    /// The changes of all partitions since the last batch. One batch at a time; say how it went
+    /// with [`Node::handle`] (`ChangesRecorded`) or [`Node::forget`] for each, then [`Node::batch_done`].
+    pub fn take_batch(&mut self) -> Option<Vec<(Fence, Vec<Change>)>> {
+        if self.recording {
+            return None;
+        }
+        let batch: Vec<(Fence, Vec<Change>)> = self
+            .engines
+            .values_mut()
+            .filter_map(|engine| Some((engine.fence(), engine.take_changes()?)))
+            .collect();
+        self.recording = !batch.is_empty();
+        self.recording.then_some(batch)
+    }
+
+    /// The batch in flight is accounted for.
+    pub fn batch_done(&mut self) {
+        self.recording = false;
+    }
+
+    /// When time next makes a difference to anything here.
+    pub fn wake_at(&self) -> Wake {
+        self.engines.values().fold(self.gate.wake_at(), |wake, engine| wake.or(engine.wake_at()))
+    }
+
+    /// The partitions this node owns.
+    pub fn fences(&self) -> impl Iterator<Item = Fence> {
+        self.engines.values().map(Engine::fence)
+    }
+
+    /// The fence under which a partition is owned.
+    pub fn fence(&self, partition: PartitionId) -> Option<Fence> {
+        self.engines.get(&partition).map(Engine::fence)
+    }
+
+    /// The attempt that runs for a task, as its owner knows.
+    pub fn running(&self, id: TaskId) -> Option<Token> {
+        let token = self.engines.get(&id.partition(self.partition_count))?.running(id.seq)?;
+        Some(token).filter(|token| token.id == id)
+    }
+
+    /// How many tasks are held in memory.
+    pub fn loaded(&self) -> usize {
+        self.engines.values().map(Engine::loaded).sum()
+    }
+
+    /// How many attempts run.
+    pub fn running_count(&self) -> usize {
+        self.gate.running()
+    }
+
+    /// Attempts that run, or whose end is not on record.
+    pub fn live_tokens(&self) -> Vec<Token> {
+        let mut tokens: Vec<Token> =
+            self.live.values().filter(|live| live.outcome.is_none()).map(|live| live.token).collect();
+        tokens.sort_unstable();
+        tokens
+    }
+
+    fn start_what_may_start(&mut self, now: Now, out: &mut Effects) {
+        while now.boot < self.trusted_until {
+            match self.gate.next(now) {
+                Some(Verdict::Grant(offer)) => {
+                    self.drive(now, offer.partition, Event::OfferGranted(offer), out)
+                }
+                Some(Verdict::Refuse(offer, obstacle)) => {
+                    self.drive(now, offer.partition, Event::OfferRefused(offer, obstacle), out);
+                }
+                Some(Verdict::Wait) => {}
+                None => break,
+            }
+        }
+        for obstacle in self.gate.take_eased() {
+            let partitions: Vec<PartitionId> = self.engines.keys().copied().collect();
+            for partition in partitions {
+                self.drive(now, partition, Event::ObstacleEased(obstacle), out);
+            }
+        }
+    }
+
+    /// Hands an event to an engine. A panic in it is that partition's trouble alone: it is taken over anew,
+    /// and the task that was being handled is remembered as a suspect.
+    fn drive(&mut self, now: Now, partition: PartitionId, event: Event, out: &mut Effects) {
+        let Some(engine) = self.engines.get_mut(&partition) else { return };
+        let fence = engine.fence();
+        let mut effects = std::mem::take(&mut self.effects);
+        let handled = catch_unwind(AssertUnwindSafe(|| engine.handle(now, event, &mut effects)));
+        if handled.is_err() {
+            effects.clear();
+            let suspect = engine.suspect();
+            self.suspects.entry(partition).or_default().extend(suspect);
+            self.forget(now, partition);
+            out.push((fence, Effect::ReloadPartition));
+        } else {
+            self.sort_out(now, fence, &mut effects, out);
+        }
+        self.effects = effects;
+    }
+
+    /// Keeps what concerns the gate, and passes the rest on.
+    fn sort_out(&mut self, now: Now, fence: Fence, effects: &mut Vec<Effect>, out: &mut Effects) {
+        let (mut refused, mut untrusted) = (Vec::new(), Vec::new());
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::OfferTask(offer) => {
+                    refused.extend(self.gate.offer(now, offer).map(|obstacle| (offer, obstacle)));
+                }
+                Effect::WithdrawOffer(offer) => {
+                    refused.retain(|(refused, _)| *refused != offer);
+                    self.gate.withdraw(now, offer);
+                }
+                Effect::DeclineOffer(offer) => self.gate.undo(now, offer),
+                Effect::ForgetAttempt(token) => self.forget_attempt(fence.partition, token),
+                // Its start took so long to record that others may have the partition by now.
+                Effect::StartAttempt(attempt) if now.boot >= self.trusted_until => {
+                    self.gate.ended(now, fence.partition, attempt.token.id.seq, Conduct::Neither);
+                    untrusted.push(attempt.token);
+                }
+                Effect::StartAttempt(attempt) => {
+                    let token = attempt.token;
+                    self.live.insert((fence.partition, token.id.seq), LiveAttempt { token, outcome: None });
+                    out.push((fence, Effect::StartAttempt(attempt)));
+                }
+                Effect::StopAttempt(token) => {
+                    self.gate.ended(now, fence.partition, token.id.seq, Conduct::Bad);
+                    out.push((fence, Effect::StopAttempt(token)));
+                }
+                other => out.push((fence, other)),
+            }
+        }
+        for (offer, obstacle) in refused {
+            self.drive(now, offer.partition, Event::OfferRefused(offer, obstacle), out);
+        }
+        for token in untrusted {
+            self.drive(now, fence.partition, Event::AttemptEnded(token, Outcome::Interrupted), out);
+        }
+    }
+
+    fn forget_attempt(&mut self, partition: PartitionId, token: Token) {
+        let key = (partition, token.id.seq);
+        if self.live.get(&key).is_some_and(|live| live.token == token) {
+            self.live.remove(&key);
+        }
+    }
+
+    /// After a take-over, attempts whose task has ended or gone are nobody's concern.
+    fn drop_lives_except(&mut self, partition: PartitionId, keep: &[Token], now: Now) {
+        for token in self.live_of(partition) {
+            if !keep.contains(&token) {
+                self.live.remove(&(partition, token.id.seq));
+                self.gate.ended(now, partition, token.id.seq, Conduct::Neither);
+            }
+        }
+    }
+
+    /// Reports that were not on record when the partition was taken over anew are made again.
+    fn repeat_reports(&mut self, now: Now, partition: PartitionId, out: &mut Effects) {
+        for token in self.live_of(partition) {
+            let live = &self.live[&(partition, token.id.seq)];
+            if let Some(outcome) = live.outcome.clone() {
+                self.drive(now, partition, Event::AttemptEnded(token, outcome), out);
+            }
+        }
+    }
+}
+
+/// Who holds a lane, given what the store says of the task that its row names. A write that was cut can leave a
+/// holder that has ended, or one that still lies in the lane's own order: neither holds anything.
+pub fn true_holder(held: Held, found: Option<&Found>) -> Option<TaskId> {
+    match found {
+        Some(Found::Live(task)) if task.state == WaitState::Blocked => held.holder,
+        Some(Found::Live(task)) => held.holder.filter(|_| task.parked != Some(held.obstacle)),
+        _ => None,
+    }
+}
+
+/// Whether the row tells of this attempt's end, or of a later attempt that somebody else has started meanwhile.
+fn is_outdated(token: Token, task: &Task) -> bool {
+    match task.begun {
+        None => task.attempts >= token.attempt,
+        Some(begun) => task.attempts > token.attempt || begun.epoch > token.epoch,
+    }
+}
+
+fn conduct(outcome: &Outcome) -> Conduct {
+    match outcome {
+        Outcome::Succeeded(_) => Conduct::Good,
+        Outcome::Failed { .. } => Conduct::Bad,
+        Outcome::GaveUp(_) | Outcome::Interrupted | Outcome::NoReceiver => Conduct::Neither,
+    }
+}

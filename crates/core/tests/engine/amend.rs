@@ -1,0 +1,224 @@
+//! Move, change and run: a waiting task takes another time or another shape, a running one does not.
+
+use crate::script::check;
+
+#[test]
+fn a_task_is_moved_later_and_sooner() {
+    check(
+        "
+        0   accept a due=10
+        0   accept b due=10
+        1   move a to=20
+        2   move b to=5
+        30  tick
+        ",
+        "
+        1 postpone a to t20
+        1 answer move a: done, due t20
+        2 bring b to t5
+        2 answer move b: done, due t5
+        5 start b #1
+        20 start a #1
+        ",
+    );
+}
+
+#[test]
+fn a_moved_head_lets_its_lane_go_on() {
+    check(
+        "
+        0   accept a lane=x due=1
+        0   accept b lane=x due=2
+        1   fail a
+        3   move a to=50
+        4   succeed b
+        60  tick
+        ",
+        "
+        1 start a #1
+        1 postpone a to t11
+        3 postpone a to t50
+        3 answer move a: done, due t50
+        3 start b #1
+        4 finish b
+        50 start a #2
+        ",
+    );
+}
+
+#[test]
+fn a_task_in_the_store_is_moved_into_memory_and_back() {
+    check(
+        "
+        limits look_ahead=10
+        auto succeed *
+        0   accept a due=900
+        1   move a to=5
+        1   assert loaded == 1
+        2   move a to=800
+        2   assert loaded == 0
+        900 tick
+        ",
+        "
+        1 bring a to t5
+        1 answer move a: done, due t5
+        2 postpone a to t800
+        2 answer move a: done, due t800
+        800 start a #1
+        800 finish a
+        ",
+    );
+}
+
+#[test]
+fn a_running_task_is_not_moved() {
+    check(
+        "
+        0   accept a due=1
+        2   move a to=900
+        3   change a payload=b
+        4   run a
+        ",
+        "
+        1 start a #1
+        2 answer move a: running #1
+        3 answer change a: running #1
+        4 answer run a: running #1
+        ",
+    );
+}
+
+#[test]
+fn run_starts_a_task_before_its_time() {
+    check(
+        "
+        0   accept a due=900
+        0   accept b due=90 lane=x
+        1   run a
+        2   run b
+        ",
+        "
+        1 bring a to t1
+        1 answer run a: done, due t1
+        1 start a #1
+        2 bring b to t2
+        2 answer run b: done, due t2
+        2 start b #1
+        ",
+    );
+}
+
+#[test]
+fn running_what_is_due_already_does_not_cost_it_its_place() {
+    // It used to be filed anew under the present time, behind those that had been waiting behind it.
+    check(
+        "
+        limits running_max=1
+        0   accept busy due=1
+        0   accept a lane=x due=2
+        0   accept b lane=x due=3
+        5   run a
+        6   succeed busy
+        ",
+        "
+        1 start busy #1
+        5 refile a
+        5 answer run a: done, due t2
+        6 start a #1
+        6 finish busy
+        ",
+    );
+}
+
+#[test]
+fn a_change_is_refused_when_somebody_was_quicker() {
+    check(
+        "
+        0   accept a due=10
+        1   change a payload=first if_revision=1
+        2   change first payload=second if_revision=1
+        10  tick
+        ",
+        "
+        1 refile first
+        1 answer change a: done, due t10
+        2 answer change first: outdated, revision 2
+        10 start first #1
+        ",
+    );
+}
+
+#[test]
+fn a_load_in_flight_cannot_bring_back_the_old_time_of_what_was_moved() {
+    check(
+        "
+        limits look_ahead=10
+        0   accept a due=50
+        45  hold_answers loads
+        45  tick
+        46  move a to=70
+        47  let_store
+        80  tick
+        ",
+        "
+        46 postpone a to t70
+        46 answer move a: done, due t70
+        70 start a #1
+        ",
+    );
+}
+
+#[test]
+fn a_parked_task_is_moved_out_of_its_lane_and_changed_in_it() {
+    check(
+        "
+        limits behind_max=1
+        auto succeed *
+        auto fail a1
+        0   accept a*5 lane=x due=1
+        2   move a3 to=100
+        2   change a4 payload=changed
+        5   auto succeed a1
+        11  tick
+        100 tick
+        ",
+        "
+        1 start a1 #1
+        1 postpone a1 to t11
+        2 postpone a3 to t100
+        2 answer move a3: done, due t100
+        2 answer change a4: done, due t1
+        11 start a1 #2
+        11 finish a1
+        11 start a2 #1
+        11 finish a2
+        11 start changed #1
+        11 finish changed
+        11 start a5 #1
+        11 finish a5
+        100 start a3 #1
+        100 finish a3
+        ",
+    );
+}
+
+#[test]
+fn nobody_overtakes_a_task_whose_cancel_or_move_is_still_being_recorded() {
+    // The cancel could be lost in a crash, and then the task would run after those that come after it.
+    check(
+        "
+        0   accept a lane=x due=10
+        0   accept b lane=x due=11
+        5   hold_store records
+        5   cancel a
+        12  crash
+        12  let_store
+        12  succeed a
+        ",
+        "
+        12 start a #1
+        12 finish a
+        12 start b #1
+        ",
+    );
+}

@@ -1,0 +1,211 @@
+//! The gate lets the best through: by priority, deadline, time and acceptance, within every limit.
+
+use crate::script::check;
+
+#[test]
+fn the_best_goes_first() {
+    check(
+        "
+        limits running_max=1
+        auto succeed *
+        auto succeed busy after=5
+        0   accept busy due=1
+        0   accept plain due=2
+        0   accept older due=1.5
+        0   accept soon due=3 start_by=20
+        0   accept sooner due=4 start_by=10
+        0   accept urgent due=5 priority=1
+        0   accept lazy due=1.5 priority=9
+        10  tick
+        ",
+        "
+        1 start busy #1
+        6 start urgent #1
+        6 finish busy
+        6 start sooner #1
+        6 finish urgent
+        6 start soon #1
+        6 finish sooner
+        6 start older #1
+        6 finish soon
+        6 start plain #1
+        6 finish older
+        6 start lazy #1
+        6 finish plain
+        6 finish lazy
+        ",
+    );
+}
+
+#[test]
+fn a_queue_runs_so_many_at_once_and_no_more() {
+    check(
+        "
+        queue q running_max=2
+        0   accept a*4 due=1
+        0   accept b due=1 queue=other
+        2   succeed a1
+        3   fail a2
+        ",
+        "
+        1 start a1 #1
+        1 start a2 #1
+        1 start b #1
+        2 start a3 #1
+        2 finish a1
+        3 start a4 #1
+        3 postpone a2 to t13
+        ",
+    );
+}
+
+#[test]
+fn a_queue_shares_its_limit_with_other_nodes_unless_it_is_pinned() {
+    check(
+        "
+        nodes 2
+        queue q running_max=4
+        queue p running_max=4 pinned
+        0   accept a*5 due=1
+        0   accept b*5 due=1 queue=p
+        1   tick
+        ",
+        "
+        1 start a1 #1
+        1 start a2 #1
+        1 start b1 #1
+        1 start b2 #1
+        1 start b3 #1
+        1 start b4 #1
+        ",
+    );
+}
+
+#[test]
+fn a_rate_spreads_starts_evenly_and_wakes_the_node_by_itself() {
+    check(
+        "
+        queue q rate=2/1
+        auto succeed *
+        0   accept a*4 due=1
+        0   accept b due=1.2 queue=other
+        9   tick
+        ",
+        "
+        1 start a1 #1
+        1 finish a1
+        1.2 start b #1
+        1.2 finish b
+        1.5 start a2 #1
+        1.5 finish a2
+        2 start a3 #1
+        2 finish a3
+        2.5 start a4 #1
+        2.5 finish a4
+        ",
+    );
+}
+
+#[test]
+fn a_burst_may_be_saved_up() {
+    check(
+        "
+        queue q rate=1/1 burst=3
+        auto succeed *
+        0   accept a*5 due=10
+        12  tick
+        ",
+        "
+        10 start a1 #1
+        10 start a2 #1
+        10 start a3 #1
+        10 finish a1
+        10 finish a2
+        10 finish a3
+        11 start a4 #1
+        11 finish a4
+        12 start a5 #1
+        12 finish a5
+        ",
+    );
+}
+
+#[test]
+fn nothing_of_a_paused_queue_starts_and_what_runs_runs_on() {
+    check(
+        "
+        0   accept a due=1
+        0   accept b due=3
+        2   pause q
+        4   succeed a
+        5   resume q
+        ",
+        "
+        1 start a #1
+        4 finish a
+        5 start b #1
+        ",
+    );
+}
+
+#[test]
+fn slots_are_shared_by_all_partitions() {
+    check(
+        "
+        partitions 2
+        limits running_max=2
+        0   accept a due=1 partition=0
+        0   accept b due=1 partition=1
+        0   accept c due=1 partition=0
+        0   accept d due=0.5 partition=1
+        2   succeed d
+        ",
+        "
+        0.5 start d #1
+        1 start a #1
+        2 start b #1
+        2 finish d
+        ",
+    );
+}
+
+#[test]
+fn workers_reserve_what_they_can_take_and_need_no_slot() {
+    check(
+        "
+        limits running_max=1
+        0   accept busy due=1
+        0   accept a*3 due=1 worker
+        2   reserve q 2
+        3   succeed a1
+        3   reserve q 5
+        ",
+        "
+        1 start busy #1
+        2 start a1 #1
+        2 start a2 #1
+        3 finish a1
+        3 start a3 #1
+        ",
+    );
+}
+
+#[test]
+fn a_slot_is_given_back_when_the_start_could_not_be_recorded() {
+    // The gate counted it as running for ever, and the task could not be started again.
+    check(
+        "
+        limits running_max=1
+        queue q exclusive
+        0   accept a due=1
+        0   tear after=0
+        2   succeed a
+        2   assert running == 0
+        ",
+        "
+        1 unknown
+        1 start a #1
+        2 finish a
+        ",
+    );
+}

@@ -1,0 +1,327 @@
+//! Whoever runs an attempt holds a lease: it ends, can be prolonged, and is waited for by the next owner.
+
+use crate::script::check;
+
+#[test]
+fn an_attempt_that_takes_too_long_is_stopped_and_counts() {
+    check(
+        "
+        queue q timeout=5 attempts=2 retry=1
+        0   accept a due=1
+        20  tick
+        ",
+        "
+        1 start a #1
+        6 stop a #1
+        6 postpone a to t7
+        7 start a #2
+        12 stop a #2
+        12 give up a
+        ",
+    );
+}
+
+#[test]
+fn a_touch_gives_more_time_and_a_late_one_does_not() {
+    check(
+        "
+        queue q timeout=5
+        0   accept a due=1
+        5   touch a for=10
+        14  tick
+        15  touch a for=10
+        16  succeed a
+        30  tick
+        ",
+        "
+        1 start a #1
+        15 stop a #1
+        15 postpone a to t25
+        25 start a #2
+        30 stop a #2
+        30 postpone a to t50
+        ",
+    );
+}
+
+#[test]
+fn a_late_report_changes_nothing() {
+    check(
+        "
+        queue q timeout=5 retry=3
+        0   accept a due=1
+        9   succeed a #1
+        10  succeed a #2
+        11  fail a #2
+        12  fail a #1
+        ",
+        "
+        1 start a #1
+        6 stop a #1
+        6 postpone a to t9
+        9 start a #2
+        10 finish a
+        ",
+    );
+}
+
+#[test]
+fn an_interrupted_attempt_is_no_attempt() {
+    check(
+        "
+        queue q attempts=1
+        0   accept a due=1
+        2   interrupt a
+        2   interrupt a
+        2   interrupt a
+        3   fail a
+        ",
+        "
+        1 start a #1
+        2 refile a
+        2 start a #2
+        2 refile a
+        2 start a #3
+        2 refile a
+        2 start a #4
+        3 give up a
+        ",
+    );
+}
+
+#[test]
+fn a_new_owner_waits_for_what_runs_at_the_old_one() {
+    check(
+        "
+        queue q timeout=20
+        0   accept a due=1
+        0   accept b due=1
+        5   hand_over to=b
+        10  succeed a
+        30  tick
+        ",
+        "
+        1 start a #1
+        1 start b #1
+        5 release 0
+        10 finish a
+        21 stop b #1
+        21 refile b
+        21 start b #2
+        ",
+    );
+}
+
+#[test]
+fn a_report_that_comes_while_nobody_owns_the_partition_reaches_the_next_owner() {
+    check(
+        "
+        0   accept a due=1
+        5   hand_over
+        6   succeed a
+        7   take_over by=b
+        60  tick
+        ",
+        "
+        1 start a #1
+        5 release 0
+        7 finish a
+        ",
+    );
+}
+
+#[test]
+fn an_exclusive_attempt_of_a_crashed_owner_is_waited_for() {
+    check(
+        "
+        queue q exclusive timeout=20
+        0   accept a due=1
+        5   crash
+        30  tick
+        ",
+        "
+        1 start a #1
+        25 stop a #1
+        25 refile a
+        25 start a #2
+        ",
+    );
+}
+
+#[test]
+fn a_start_of_an_exclusive_queue_waits_until_it_is_on_record() {
+    check(
+        "
+        queue q exclusive
+        0   accept a due=1
+        0   accept b due=1 queue=other
+        0   hold_store records
+        2   let_store
+        ",
+        "
+        1 start b #1
+        2 start a #1
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_crashes_its_owner_again_and_again_is_set_aside() {
+    check(
+        "
+        limits crashes_max=3
+        0   accept bad due=1
+        0   accept good due=1 lane=x
+        0   accept next due=1 lane=x
+        1   succeed good
+        2   crash
+        3   crash
+        3   succeed next
+        4   crash
+        5   tick
+        ",
+        "
+        1 start bad #1
+        1 start good #1
+        1 finish good
+        1 start next #1
+        2 start bad #2
+        2 start next #2
+        3 start bad #3
+        3 start next #3
+        3 finish next
+        4 give up bad
+        ",
+    );
+}
+
+#[test]
+fn a_task_of_an_exclusive_queue_that_crashes_its_owner_is_set_aside_too() {
+    // Each new owner waited for the lease, and then forgot that there had been a crash.
+    check(
+        "
+        limits crashes_max=2
+        queue q exclusive timeout=5
+        0   accept bad due=1
+        2   crash
+        8   crash
+        20  tick
+        ",
+        "
+        1 start bad #1
+        7 stop bad #1
+        7 refile bad
+        7 start bad #2
+        13 stop bad #2
+        13 give up bad
+        ",
+    );
+}
+
+#[test]
+fn crashes_are_forgotten_when_an_attempt_comes_to_an_end() {
+    check(
+        "
+        limits crashes_max=2
+        queue q retry=1
+        0   accept a due=1
+        2   crash
+        2   fail a
+        3   crash
+        3   succeed a
+        ",
+        "
+        1 start a #1
+        2 start a #2
+        2 postpone a to t3
+        3 start a #3
+        3 start a #4
+        3 finish a
+        ",
+    );
+}
+
+#[test]
+fn a_reload_on_the_same_node_neither_repeats_nor_forgets_what_runs() {
+    check(
+        "
+        0   accept a due=1
+        0   accept b due=1 lane=x
+        0   accept c due=1 lane=x
+        2   reload
+        3   succeed a
+        3   succeed b
+        ",
+        "
+        1 start a #1
+        1 start b #1
+        3 finish a
+        3 finish b
+        3 start c #1
+        ",
+    );
+}
+
+#[test]
+fn a_former_owner_cannot_write_any_more() {
+    check(
+        "
+        0   accept a due=1
+        0   accept b due=50
+        2   take_over by=b
+        3   cancel b via=a
+        4   succeed a
+        60  tick
+        ",
+        "
+        1 start a #1
+        2 start a #2
+        3 fenced a
+        4 finish a
+        50 start b #1
+        ",
+    );
+}
+
+#[test]
+fn a_timeout_that_was_recorded_but_not_answered_is_not_waited_for_again() {
+    // The row said that the attempt was over, and the next ownership waited for it all the same.
+    check(
+        "
+        queue q timeout=5 attempts=1
+        0   accept a lane=x due=1
+        5   tear after=99
+        6   tick
+        20  retry a
+        ",
+        "
+        1 start a #1
+        6 stop a #1
+        6 unknown
+        20 refile a
+        20 answer retry a: done, due t1
+        20 start a #2
+        ",
+    );
+}
+
+#[test]
+fn an_owner_that_was_away_waits_for_the_later_attempt_not_for_its_own_old_one() {
+    check(
+        "
+        queue q timeout=20
+        0   accept a due=1
+        5   take_over by=b
+        10  hand_over to=a
+        40  tick
+        ",
+        "
+        1 start a #1
+        5 start a #2
+        10 release 0
+        25 stop a #2
+        25 refile a
+        25 start a #3
+        ",
+    );
+}

@@ -1,0 +1,15 @@
+//! The engine, the gate and the node around them, by scripts: what goes in, and what must come out.
+
+mod amend;
+mod blocked;
+mod cancel;
+mod gate;
+mod isolation;
+mod lanes;
+mod leases;
+mod parking;
+mod random;
+mod script;
+mod unique;
+mod waiting;
+mod windows;

@@ -1,0 +1,213 @@
+//! What is due but cannot start for a narrow reason is out of everybody's way, and comes back when the reason is gone.
+
+use crate::script::check;
+
+#[test]
+fn tasks_without_a_handler_wait_until_somebody_registers_it() {
+    check(
+        "
+        show parks
+        auto succeed *
+        0   accept a*3 due=1 handler=g
+        0   accept b due=2
+        3   assert loaded == 0
+        10  receivers h g
+        ",
+        "
+        1 park a1 under handler g
+        1 park a2 under handler g
+        1 park a3 under handler g
+        2 start b #1
+        2 finish b
+        10 start a1 #1
+        10 start a2 #1
+        10 start a3 #1
+        10 finish a1
+        10 finish a2
+        10 finish a3
+        ",
+    );
+}
+
+#[test]
+fn a_handler_that_comes_with_the_next_owner_gets_what_was_parked() {
+    check(
+        "
+        auto succeed *
+        limits parked_page=2
+        0   accept a*5 due=1 handler=g
+        2   crash
+        3   assert loaded == 0
+        10  receivers h g
+        10  crash
+        10  assert ended == 5
+        11  receivers h
+        12  accept b due=12 handler=g
+        13  receivers h g
+        ",
+        "
+        10 start a1 #1
+        10 start a2 #1
+        10 finish a1
+        10 finish a2
+        10 start a3 #1
+        10 start a4 #1
+        10 finish a3
+        10 finish a4
+        10 start a5 #1
+        10 finish a5
+        13 start b #1
+        13 finish b
+        ",
+    );
+}
+
+#[test]
+fn a_head_without_a_handler_holds_its_lane() {
+    check(
+        "
+        auto succeed *
+        0   accept a due=1 lane=x handler=g
+        0   accept b due=2 lane=x
+        3   crash
+        10  receivers h g
+        ",
+        "
+        10 start a #1
+        10 finish a
+        10 start b #1
+        10 finish b
+        ",
+    );
+}
+
+#[test]
+fn a_node_that_refuses_a_handler_gets_the_task_again_later_and_it_is_no_attempt() {
+    check(
+        "
+        queue q attempts=1
+        0   accept a due=1
+        1   no_receiver a
+        6   fail a
+        ",
+        "
+        1 start a #1
+        1 postpone a to t6
+        6 start a #2
+        6 give up a
+        ",
+    );
+}
+
+#[test]
+fn a_destination_takes_so_many_at_once_and_the_rest_wait_out_of_the_way() {
+    check(
+        "
+        limits destination_running_max=2 destination_waiting_max=2 parked_page=2
+        auto succeed * after=1
+        0   accept a*7 due=1 destination=slow
+        0   accept b due=1 destination=fast
+        1   assert loaded <= 5
+        10  assert ended == 8
+        10  assert loaded == 0
+        ",
+        "
+        1 start a1 #1
+        1 start a2 #1
+        1 start b #1
+        2 start a3 #1
+        2 start a4 #1
+        2 finish a1
+        2 finish a2
+        2 finish b
+        3 start a5 #1
+        3 start a6 #1
+        3 finish a3
+        3 finish a4
+        4 start a7 #1
+        4 finish a5
+        4 finish a6
+        5 finish a7
+        ",
+    );
+}
+
+#[test]
+fn a_breaker_opens_probes_and_closes() {
+    check(
+        "
+        limits breaker_failures=2 breaker_rest=5 destination_waiting_max=1 destination_running_max=2
+        queue q retry=1
+        auto fail *
+        0   accept a*4 due=1 destination=host
+        9   auto succeed *
+        30  assert ended == 4
+        ",
+        "
+        1 start a1 #1
+        1 start a2 #1
+        1 postpone a1 to t2
+        1 postpone a2 to t2
+        6 start a3 #1
+        6 postpone a3 to t7
+        11 start a4 #1
+        11 start a1 #2
+        11 start a2 #2
+        11 start a3 #2
+        11 finish a4
+        11 finish a1
+        11 finish a2
+        11 finish a3
+        ",
+    );
+}
+
+#[test]
+fn what_waits_for_a_destination_survives_a_crash() {
+    check(
+        "
+        limits destination_running_max=1 destination_waiting_max=1 parked_page=2
+        0   accept a*5 due=1 destination=host
+        2   crash
+        2   auto succeed *
+        2   succeed a1
+        3   assert ended == 5
+        3   assert loaded == 0
+        ",
+        "
+        1 start a1 #1
+        2 start a1 #2
+        2 finish a1
+        2 start a2 #1
+        2 finish a2
+        2 start a3 #1
+        2 finish a3
+        2 start a4 #1
+        2 finish a4
+        2 start a5 #1
+        2 finish a5
+        ",
+    );
+}
+
+#[test]
+fn a_changed_task_stays_under_its_obstacle() {
+    // The obstacle was cleared because the task left it, and the task came back to an obstacle that nobody knew.
+    check(
+        "
+        show holds
+        auto succeed *
+        0   accept a due=1 handler=g
+        2   change a payload=b
+        3   crash
+        4   receivers h g
+        ",
+        "
+        1 hold handler g
+        2 answer change a: done, due t1
+        4 start b #1
+        4 finish b
+        4 free handler g
+        ",
+    );
+}

@@ -1,0 +1,170 @@
+//! What must hold in every script, whatever its transcript says: never early, never twice at once, in order within
+//! a lane, nothing after its end, everything ended once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use punctual_core::{
+    Change, Created, Found, LaneId, Now, PartitionId, QueueId, RowKey, Task, TaskId, Timestamp, Token,
+    WaitState,
+};
+
+/// How many tasks of a lane are looked at: what runs is among the first.
+const LANE_LOOK_MAX: usize = 100;
+
+/// What a careful observer of the store and of the attempts knows.
+#[derive(Default)]
+pub struct Promises {
+    live: BTreeMap<TaskId, Known>,
+    ended: BTreeSet<TaskId>,
+    answered: BTreeSet<TaskId>,
+    /// Live tasks of each lane in order.
+    lanes: BTreeMap<(QueueId, LaneId), BTreeSet<(RowKey, TaskId)>>,
+    running: BTreeMap<TaskId, Token>,
+    blocked: BTreeSet<TaskId>,
+    /// Tasks of writes with an unknown outcome: nobody can say where they stand in their lane.
+    uncertain: BTreeSet<TaskId>,
+}
+
+struct Known {
+    lane: Option<(QueueId, LaneId)>,
+    /// Its place in the order of its lane, and since when it has had it.
+    key: RowKey,
+    since: Now,
+    /// The time the user asked for.
+    at: Timestamp,
+}
+
+impl Promises {
+    pub fn written(&mut self, now: Now, change: &Change) {
+        match change {
+            Change::Accepted(task) | Change::Revived(task) => {
+                self.ended.remove(&task.id);
+                self.place(now, task);
+            }
+            Change::Refiled { task, .. } => self.place(now, task),
+            Change::Ended { task, .. } => {
+                assert!(self.ended.insert(task.id), "{:?} ended twice", task.id.seq);
+                self.remove(task.id);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the store says of a task after a write that nobody knows the outcome of.
+    pub fn looked_up(&mut self, now: Now, id: TaskId, found: Option<Found>) {
+        match found {
+            Some(Found::Live(task)) => {
+                self.ended.remove(&id);
+                self.place(now, &task);
+                // Half a move may leave it the head of its lane, or not.
+                self.uncertain.insert(id);
+            }
+            Some(_) => {
+                self.ended.insert(id);
+                self.remove(id);
+            }
+            None => self.remove(id),
+        }
+    }
+
+    /// These exist from now on: somebody was told.
+    pub fn created(&mut self, now: Now, created: &[Created]) {
+        for created in created {
+            if let Created::New(id) = created {
+                assert!(self.live.contains_key(id) || self.ended.contains(id), "{:?} is nowhere", id.seq);
+                self.answered.insert(*id);
+                if let Some(known) = self.live.get_mut(id) {
+                    known.since = now;
+                }
+            }
+        }
+    }
+
+    pub fn attempt_starts(&mut self, now: Now, token: Token, row: Option<Found>) {
+        let Some(Found::Live(task)) = row else {
+            panic!("{:?} starts, but the store says {row:?}", token.id.seq);
+        };
+        assert!(
+            task.wake_at <= now.wall,
+            "{:?} starts early: {:?} at {:?}",
+            token.id.seq,
+            task.wake_at,
+            now.wall
+        );
+        assert!(task.state != WaitState::Blocked, "{:?} starts while it is blocked", token.id.seq);
+        if let Some(before) = self.running.insert(token.id, token) {
+            assert!(before == token, "{:?} runs twice: {before:?} and {token:?}", token.id.seq);
+        }
+        self.check_lane(token.id);
+    }
+
+    /// The attempt was reported on, or stopped.
+    pub fn attempt_over(&mut self, token: Token) {
+        if self.running.get(&token.id) == Some(&token) {
+            self.running.remove(&token.id);
+        }
+    }
+
+    /// The labels of heads that wait for a person.
+    pub fn blocked(&self, labels: &BTreeMap<TaskId, String>) -> Vec<String> {
+        self.blocked.iter().filter_map(|id| labels.get(id).cloned()).collect()
+    }
+
+    /// Nobody can know any more what runs in these partitions.
+    pub fn forget_attempts(&mut self, of: impl Fn(PartitionId) -> bool, partitions: u16) {
+        self.running.retain(|id, _| !of(id.partition(partitions)));
+    }
+
+    /// After calm, everything that was accepted has ended.
+    pub fn check_all_ended(&self) {
+        let left: Vec<_> =
+            self.answered.iter().filter(|id| !self.ended.contains(*id)).map(|id| id.seq).collect();
+        assert!(left.is_empty(), "{} tasks never ended: {left:?}", left.len());
+    }
+
+    fn check_lane(&self, id: TaskId) {
+        let Some(known) = self.live.get(&id) else { return };
+        let Some(lane) = known.lane else { return };
+        let beside = self.lanes[&lane].iter().map(|(_, other)| *other).take(LANE_LOOK_MAX);
+        for other in beside.filter(|other| *other != id) {
+            assert!(!self.running.contains_key(&other), "{:?} and {:?} run at once", id.seq, other.seq);
+        }
+        for (_, other) in self.lanes[&lane].range(..(known.key, id)) {
+            let earlier = &self.live[other];
+            // One that came when this was due already may go before or after it.
+            let before = earlier.since.boot < known.since.boot || earlier.since.wall < known.key.wake_at;
+            let certain = !self.uncertain.contains(other) && !self.uncertain.contains(&id);
+            let was_there = before && certain && self.answered.contains(other);
+            assert!(!was_there, "{:?} starts before {:?}, which is earlier in its lane", id.seq, other.seq);
+        }
+    }
+
+    fn place(&mut self, now: Now, task: &Task) {
+        let lane = task.lane_id().map(|lane| (task.id.queue, lane));
+        let before = self.live.get(&task.id).map(|known| (known.key, known.since, known.at));
+        // A retry keeps its place in the order; a user can give it another time, or have it run sooner.
+        let key = match before {
+            Some((key, _, at)) if at == task.spec.at => key.min(task.key()),
+            _ => task.key(),
+        };
+        let since = before.filter(|(old, ..)| *old == key).map_or(now, |(_, since, _)| since);
+        self.remove(task.id);
+        if let Some(lane) = lane {
+            self.lanes.entry(lane).or_default().insert((key, task.id));
+        }
+        self.live.insert(task.id, Known { lane, key, since, at: task.spec.at });
+        if task.state == WaitState::Blocked {
+            self.blocked.insert(task.id);
+        }
+    }
+
+    fn remove(&mut self, id: TaskId) {
+        self.blocked.remove(&id);
+        let Some(Known { lane: Some(lane), key, .. }) = self.live.remove(&id) else { return };
+        let tasks = self.lanes.get_mut(&lane).expect("a known lane");
+        tasks.remove(&(key, id));
+        if tasks.is_empty() {
+            self.lanes.remove(&lane);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Tasks wait for their time, start when it comes and never before, and are tried again when they fail.
+
+use crate::script::check;
+
+#[test]
+fn a_failed_attempt_is_retried_later_and_later() {
+    check(
+        "
+        0   accept rent lane=ana due=0
+        0   fail rent
+        10  tick
+        10  fail rent
+        30  tick
+        30  succeed rent
+        ",
+        "
+        0 start rent #1
+        0 postpone rent to t10
+        10 start rent #2
+        10 postpone rent to t30
+        30 start rent #3
+        30 finish rent
+        ",
+    );
+}
+
+#[test]
+fn tasks_start_at_their_time_whatever_the_order_they_came_in() {
+    check(
+        "
+        auto succeed *
+        0   accept c due=3.5
+        0   accept a due=0.001
+        0   accept b due=3.499
+        0   accept d due=86400
+        86399.999 tick
+        86400 tick
+        ",
+        "
+        0.001 start a #1
+        0.001 finish a
+        3.499 start b #1
+        3.499 finish b
+        3.5 start c #1
+        3.5 finish c
+        86400 start d #1
+        86400 finish d
+        ",
+    );
+}
+
+#[test]
+fn a_target_that_asks_for_more_time_gets_it() {
+    check(
+        "
+        0   accept a due=1
+        1   fail a retry_after=60
+        61  fail a retry_after=1
+        ",
+        "
+        1 start a #1
+        1 postpone a to t61
+        61 start a #2
+        61 postpone a to t81
+        ",
+    );
+}
+
+#[test]
+fn an_idle_node_is_not_woken() {
+    check(
+        "
+        auto succeed *
+        0      accept a due=1
+        0      accept far due=50000
+        40000  assert wakes <= 2
+        ",
+        "
+        1 start a #1
+        1 finish a
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_expires_before_it_can_start_ends_as_expired() {
+    check(
+        "
+        limits running_max=1
+        0   accept busy due=1
+        0   accept late due=1 expires=5
+        0   accept early due=2 expires=100 lane=x
+        6   succeed busy
+        7   succeed early
+        ",
+        "
+        1 start busy #1
+        6 start early #1
+        6 finish busy
+        6 expire late
+        7 finish early
+        ",
+    );
+}
+
+#[test]
+fn a_retry_after_the_deadline_ends_as_expired_and_its_lane_goes_on() {
+    check(
+        "
+        0   accept a due=1 expires=5 lane=x
+        0   accept b due=1 lane=x
+        1   fail a
+        20  tick
+        ",
+        "
+        1 start a #1
+        1 postpone a to t11
+        11 expire a
+        11 start b #1
+        ",
+    );
+}
+
+#[test]
+fn a_clock_set_back_neither_fires_again_nor_freezes_what_waits() {
+    check(
+        "
+        auto succeed *
+        0   accept a due=10
+        0   accept b due=100
+        20  step_clock -50
+        20  accept c due=0
+        60  tick
+        200 tick
+        ",
+        "
+        10 start a #1
+        10 finish a
+        50 start c #1
+        50 finish c
+        150 start b #1
+        150 finish b
+        ",
+    );
+}
+
+#[test]
+fn a_clock_set_forward_starts_what_has_become_due() {
+    check(
+        "
+        auto succeed *
+        0   accept a due=1000
+        0   accept b due=2000
+        20  step_clock 1500
+        21  tick
+        ",
+        "
+        20 start a #1
+        20 finish a
+        ",
+    );
+}
+
+#[test]
+fn a_clock_that_steps_does_not_end_a_lease() {
+    check(
+        "
+        0   accept a due=1
+        10  step_clock 5000
+        20  step_clock -9000
+        30  succeed a
+        ",
+        "
+        1 start a #1
+        30 finish a
+        ",
+    );
+}
+
+#[test]
+fn a_write_with_an_unknown_outcome_loses_nothing_and_repeats_no_report() {
+    check(
+        "
+        0   accept a due=1
+        0   accept b due=1
+        2   tear after=0
+        2   succeed a
+        3   tear after=99
+        3   succeed b
+        ",
+        "
+        1 start a #1
+        1 start b #1
+        2 unknown
+        2 finish a
+        3 unknown
+        ",
+    );
+}
+
+#[test]
+fn a_node_that_is_no_longer_sure_of_its_partitions_starts_nothing() {
+    check(
+        "
+        trust until=5
+        auto succeed *
+        0   accept a due=4
+        0   accept b due=6
+        20  tick
+        ",
+        "
+        4 start a #1
+        4 finish a
+        ",
+    );
+}

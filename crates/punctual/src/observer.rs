@@ -1,0 +1,47 @@
+//! What the shell does, as it does it: for metrics, and for tests that wait for events.
+
+use punctual_core::{Attempt, Change, Fence, Outcome, PartitionId, Token};
+
+use crate::clock::ClockStep;
+
+/// Something the shell did or noticed.
+#[derive(Debug)]
+pub enum Note<'a> {
+    /// These changes are on stable storage.
+    Recorded(Fence, &'a [Change]),
+    /// An attempt is about to start.
+    Started(&'a Attempt),
+    /// An attempt was reported on.
+    Reported(Token, &'a Outcome),
+    /// A partition is ours.
+    PartitionTaken(Fence),
+    /// A partition is somebody else's.
+    PartitionLost(PartitionId),
+    /// Something went wrong in a partition, or nobody knows what was recorded: it is taken over anew.
+    PartitionReloaded(PartitionId),
+    /// A partition was given up in good order.
+    PartitionReleased(PartitionId),
+    /// The wall clock was set.
+    ClockStepped(ClockStep),
+    /// The store did not do as asked; it is asked again.
+    StoreTrouble(&'a str),
+}
+
+/// Whoever wants to know. Called from the loop: be quick.
+pub trait Observer: Send + Sync + 'static {
+    /// Something happened.
+    fn observe(&self, note: Note<'_>);
+}
+
+/// Nobody wants to know.
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn observe(&self, _note: Note<'_>) {}
+}
+
+impl<F: Fn(Note<'_>) + Send + Sync + 'static> Observer for F {
+    fn observe(&self, note: Note<'_>) {
+        self(note);
+    }
+}

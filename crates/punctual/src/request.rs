@@ -1,0 +1,161 @@
+//! From a user's wish to a partition's answer: checked, routed, asked, and told.
+
+use std::sync::atomic::Ordering;
+
+use punctual_core::{
+    Amendment, Answer, Ask, Created, Draft, PartitionId, Past, QueueSettings, Route, Task, TaskId, Timestamp,
+};
+use punctual_store::Store;
+use tokio::sync::oneshot;
+
+use crate::directory::Queue;
+use crate::error::Error;
+use crate::scheduler::Scheduler;
+use crate::shell::Command;
+use crate::task::{Checked, NewTask};
+use crate::view::Scheduled;
+
+impl<S: Store> Scheduler<S> {
+    pub(crate) async fn change_queue(
+        &self,
+        name: &str,
+        change: impl Fn(&QueueSettings) -> QueueSettings,
+    ) -> Result<(), Error> {
+        self.refuse_when_stopping()?;
+        let queue = self.inner.directory.write(self.now(), name, change).await?;
+        self.tell_of_queue(&queue).await
+    }
+
+    /// The queue of that name. Looking makes none.
+    pub(crate) async fn queue_if_there(&self, name: &str) -> Result<Option<Queue>, Error> {
+        if let Some(queue) = self.inner.directory.known(name) {
+            return Ok(Some(queue));
+        }
+        let queue = self.inner.directory.find(self.now(), name).await?;
+        if let Some(queue) = &queue {
+            self.tell_of_queue(queue).await?;
+        }
+        Ok(queue)
+    }
+
+    /// The queue that a task is for, made if there is none and the task may enter it.
+    async fn queue_for(&self, task: &Checked) -> Result<Queue, Error> {
+        if let Some(queue) = self.queue_if_there(&task.queue).await? {
+            return Ok(queue);
+        }
+        self.refuse_past(task.spec.at, QueueSettings::default().past)?;
+        let queue = self.inner.directory.get_or_make(self.now(), &task.queue).await?;
+        self.tell_of_queue(&queue).await?;
+        Ok(queue)
+    }
+
+    async fn tell_of_queue(&self, queue: &Queue) -> Result<(), Error> {
+        self.tell(Command::SetQueue(queue.id, Box::new(queue.settings.as_ref().clone()))).await
+    }
+
+    /// Checks a task and decides where it belongs. Nothing is changed before everything is checked.
+    pub(crate) async fn draft(&self, task: NewTask) -> Result<(PartitionId, Draft), Error> {
+        self.refuse_when_stopping()?;
+        let task = task.check(self.now(), &self.inner.limits)?;
+        let queue = self.queue_for(&task).await?;
+        let priority = task.priority.unwrap_or(queue.settings.priority);
+        let route = match task.spec.routing_key() {
+            _ if queue.settings.pinned => Route::of(&task.queue),
+            Some(key) => Route::of(key),
+            None => Route::anywhere(self.random()),
+        };
+        let Checked { spec, on_conflict, .. } = task;
+        let draft = Draft { route, queue: queue.id, priority, spec, on_conflict };
+        Ok((route.partition(self.inner.partitions), draft))
+    }
+
+    pub(crate) async fn create(
+        &self,
+        partition: PartitionId,
+        drafts: Vec<Draft>,
+    ) -> Result<Vec<Created>, Error> {
+        match self.ask_partition(partition, Ask::Create(drafts)).await? {
+            Answer::Created(created) => Ok(created),
+            answer => Err(refused(answer)),
+        }
+    }
+
+    pub(crate) async fn ask(&self, id: TaskId, amendment: Amendment) -> Result<Answer, Error> {
+        self.ask_partition(id.partition(self.inner.partitions), Ask::Amend(id, amendment)).await
+    }
+
+    async fn ask_partition(&self, partition: PartitionId, ask: Ask) -> Result<Answer, Error> {
+        self.refuse_when_stopping()?;
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::Ask { partition, ask, reply }).await?;
+        match answer.await {
+            Ok(Answer::NotOwner) => Err(self.gone(Error::NotOwner)),
+            Ok(answer) => Ok(answer),
+            Err(_) => Err(Error::Unknown),
+        }
+    }
+
+    pub(crate) async fn tell(&self, command: Command) -> Result<(), Error> {
+        self.inner.commands.send(command).await.map_err(|_| Error::Stopped)
+    }
+
+    pub(crate) fn refuse_past(&self, at: Timestamp, past: Past) -> Result<(), Error> {
+        let too_old = at + self.inner.limits.past_grace < self.now();
+        if too_old && past == Past::Reject { Err(Error::DueInPast) } else { Ok(()) }
+    }
+
+    fn refuse_when_stopping(&self) -> Result<(), Error> {
+        if self.inner.stopping.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+    }
+
+    /// Why nothing was done: because everything stops, or else as said.
+    pub(crate) fn gone(&self, otherwise: Error) -> Error {
+        let stopping = self.inner.stopping.load(Ordering::Relaxed) || self.inner.commands.is_closed();
+        if stopping { Error::Stopped } else { otherwise }
+    }
+
+    /// Numbers that look random enough to spread tasks evenly (splitmix64).
+    fn random(&self) -> u32 {
+        let mut bits = self.inner.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (bits >> 32) as u32
+    }
+}
+
+pub(crate) fn scheduled(created: Created) -> Result<Scheduled, Error> {
+    match created {
+        Created::New(id) => Ok(Scheduled::New(id)),
+        Created::Replaced(id) => Ok(Scheduled::Replaced(id)),
+        Created::Kept(id, _) => Ok(Scheduled::Kept(id)),
+        Created::Ended(id, state) => Ok(Scheduled::Ended(id, state)),
+        Created::Conflict(id) => Err(Error::Conflict(id)),
+        Created::Past => Err(Error::DueInPast),
+    }
+}
+
+pub(crate) fn cancelled(answer: Answer) -> Result<(), Error> {
+    match answer {
+        Answer::Cancelled => Ok(()),
+        answer => Err(refused(answer)),
+    }
+}
+
+pub(crate) fn amended(answer: Answer) -> Result<Task, Error> {
+    match answer {
+        Answer::Amended(task) => Ok(*task),
+        answer => Err(refused(answer)),
+    }
+}
+
+fn refused(answer: Answer) -> Error {
+    match answer {
+        Answer::Running { attempt } => Error::Running { attempt },
+        Answer::Ended(state) => Error::Ended(state),
+        Answer::NotFound => Error::NotFound,
+        Answer::Outdated { revision } => Error::Outdated { revision },
+        Answer::Overloaded => Error::Overloaded,
+        Answer::NotOwner => Error::NotOwner,
+        Answer::Created(_) | Answer::Amended(_) | Answer::Cancelled | Answer::Unknown => Error::Unknown,
+    }
+}

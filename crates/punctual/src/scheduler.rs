@@ -1,0 +1,249 @@
+//! The scheduler as a program sees it: register handlers, schedule tasks, look at them, stop.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use punctual_core::{
+    Amendment, Draft, Found, Limits, PartitionId, Past, QueueSettings, Refusal, Spec, Task, TaskId,
+    Timestamp, check,
+};
+use punctual_store::{PageKey, Query, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::builder::{Builder, check_name};
+use crate::clock::Clock;
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::handlers::{Failure, Handlers, Job};
+use crate::request::{amended, cancelled, scheduled};
+use crate::shell::{Command, EndedOrForgotten};
+use crate::task::NewTask;
+use crate::time::IntoTimestamp;
+use crate::view::{Filter, Load, Page, Scheduled, TaskResult, TaskView};
+
+/// The most tasks one page can have.
+const PAGE_MAX: usize = 1_000;
+
+/// A scheduler in this process. Clones share it; it runs until [`Scheduler::stop`], or until the last clone is
+/// dropped, which interrupts what runs.
+pub struct Scheduler<S> {
+    pub(crate) inner: Arc<Inner<S>>,
+}
+
+impl<S> Clone for Scheduler<S> {
+    fn clone(&self) -> Self {
+        Scheduler { inner: self.inner.clone() }
+    }
+}
+
+pub(crate) struct Inner<S> {
+    pub store: Arc<S>,
+    pub directory: Directory<S>,
+    pub handlers: Handlers,
+    pub commands: mpsc::Sender<Command>,
+    pub clock: Clock,
+    pub limits: Limits,
+    pub partitions: u16,
+    /// Spreads tasks without a routing key over the partitions.
+    pub random: AtomicU64,
+    /// Nothing is accepted any more.
+    pub stopping: AtomicBool,
+    pub running: std::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Scheduler<()> {
+    /// What a scheduler is made with; the store comes last, with [`Builder::start`].
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl<S: Store> Scheduler<S> {
+    /// Registers a handler, also while tasks for it are waiting already.
+    pub async fn register<P, R, F, Fut>(&self, name: &str, handler: F) -> Result<(), Error>
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: Serialize,
+        F: Fn(Job<P>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        check_name("the handler's name", name)?;
+        self.inner.handlers.register(name, handler);
+        self.tell(Command::ReceiversChanged).await
+    }
+
+    /// Schedules a task. When this returns, it is on stable storage.
+    pub async fn schedule(&self, task: NewTask) -> Result<Scheduled, Error> {
+        let (partition, draft) = self.draft(task).await?;
+        let created = self.create(partition, vec![draft]).await?;
+        let created = created.into_iter().next().ok_or(Error::Unknown)?;
+        scheduled(created)
+    }
+
+    /// Schedules many tasks at once: much faster than one by one. Answers for each in turn; one that is
+    /// refused does not spoil the others.
+    pub async fn schedule_many(&self, tasks: Vec<NewTask>) -> Vec<Result<Scheduled, Error>> {
+        let mut results: Vec<Option<Result<Scheduled, Error>>> = Vec::with_capacity(tasks.len());
+        let mut by_partition: BTreeMap<PartitionId, (Vec<usize>, Vec<Draft>)> = BTreeMap::new();
+        for (place, task) in tasks.into_iter().enumerate() {
+            match self.draft(task).await {
+                Ok((partition, draft)) => {
+                    let (places, drafts) = by_partition.entry(partition).or_default();
+                    places.push(place);
+                    drafts.push(draft);
+                    results.push(None);
+                }
+                Err(error) => results.push(Some(Err(error))),
+            }
+        }
+        let creates = by_partition.into_iter().map(|(partition, (places, drafts))| async move {
+            (places, self.create(partition, drafts).await)
+        });
+        for (places, created) in futures_util::future::join_all(creates).await {
+            let mut created = created.map(Vec::into_iter);
+            for place in places {
+                results[place] = Some(match &mut created {
+                    Ok(created) => created.next().map_or(Err(Error::Unknown), scheduled),
+                    Err(error) => Err(error.repeated()),
+                });
+            }
+        }
+        results.into_iter().map(|result| result.unwrap_or(Err(Error::Unknown))).collect()
+    }
+
+    /// Cancels a task that is not running. When this returns `Ok`, it will not start again.
+    pub async fn cancel(&self, id: TaskId) -> Result<(), Error> {
+        cancelled(self.ask(id, Amendment::Cancel).await?)
+    }
+
+    /// Gives a task that is not running another time. The rule about times in the past is that of new tasks.
+    pub async fn move_to(&self, id: TaskId, at: impl IntoTimestamp) -> Result<Task, Error> {
+        let at = at.into_timestamp();
+        check::time("at", Some(at))?;
+        let past = self.inner.directory.settings(id.queue).map_or(Past::Reject, |settings| settings.past);
+        self.refuse_past(at, past)?;
+        amended(self.ask(id, Amendment::Move(at)).await?)
+    }
+
+    /// Gives a task that is not running another payload. If somebody else changes the task meanwhile, nothing is
+    /// changed here, and the answer is [`Error::Outdated`].
+    pub async fn change_payload(&self, id: TaskId, payload: &impl Serialize) -> Result<Task, Error> {
+        let payload = serde_json::to_vec(payload).map_err(Error::Payload)?;
+        let task = match self.find(id).await?.ok_or(Error::NotFound)?.found {
+            Found::Live(task) => task,
+            Found::Ended(ended) => return Err(Error::Ended(ended.end.state)),
+            Found::Forgotten { state, .. } => return Err(Error::Ended(state)),
+        };
+        let spec = Spec { payload: payload.into(), ..Spec::clone(&task.spec) };
+        check::spec(&spec, &self.inner.limits)?;
+        let if_revision = Some(task.revision);
+        amended(self.ask(id, Amendment::Replace { spec: spec.into(), if_revision }).await?)
+    }
+
+    /// Makes a task due now.
+    pub async fn run_now(&self, id: TaskId) -> Result<Task, Error> {
+        amended(self.ask(id, Amendment::Run).await?)
+    }
+
+    /// Tries a dead task, or the head of a blocked lane, again, with a fresh count of attempts.
+    pub async fn retry(&self, id: TaskId) -> Result<Task, Error> {
+        amended(self.ask(id, Amendment::Retry).await?)
+    }
+
+    /// Looks a task up.
+    pub async fn find(&self, id: TaskId) -> Result<Option<TaskView>, Error> {
+        let partition = id.partition(self.inner.partitions);
+        let found = self.inner.store.find(partition, &[Query::Id(id)]).await?;
+        let Some(found) = found.into_iter().next().flatten() else { return Ok(None) };
+        let (reply, running) = oneshot::channel();
+        self.tell(Command::Running(id, reply)).await?;
+        let running = running.await.map_err(|_| Error::Stopped)?.map(|token| token.attempt);
+        Ok(Some(TaskView { found, running }))
+    }
+
+    /// A page of 1 to 1,000 tasks. Pass the page's `next` to go on; what arrives meanwhile neither hides nor
+    /// repeats what was there.
+    pub async fn list(&self, filter: &Filter, from: Option<PageKey>, limit: usize) -> Result<Page, Error> {
+        if !(1..=PAGE_MAX).contains(&limit) {
+            return Err(Refusal::BadSetting { what: "limit", hint: "must be 1 to 1,000" }.into());
+        }
+        let mut rest = filter.rest.clone();
+        if let Some(name) = &filter.queue {
+            let Some(queue) = self.queue_if_there(name).await? else { return Ok(Page::default()) };
+            rest.queue = Some(queue.id);
+        }
+        Ok(self.inner.store.list(&rest, from, limit).await?.into())
+    }
+
+    /// Waits until a task has ended. Returns at once if it has.
+    pub async fn result(&self, id: TaskId) -> Result<TaskResult, Error> {
+        let (reply, ended) = oneshot::channel();
+        self.tell(Command::AwaitEnd { id, reply }).await?;
+        // Without an answer: this scheduler will not hear of the end.
+        let ended = ended.await.map_err(|_| self.gone(Error::NotOwner))?;
+        match ended.ok_or(Error::NotFound)? {
+            EndedOrForgotten::Ended(ended) => {
+                let end = ended.end;
+                Ok(TaskResult { state: end.state, result: end.result, error: end.error })
+            }
+            EndedOrForgotten::Forgotten(state) => Ok(TaskResult { state, result: Bytes::new(), error: None }),
+        }
+    }
+
+    /// Changes a queue's settings; makes the queue if there is none.
+    pub async fn set_queue(&self, name: &str, settings: QueueSettings) -> Result<(), Error> {
+        self.change_queue(name, move |_| settings.clone()).await
+    }
+
+    /// A queue's settings; the defaults for a queue that does not exist yet.
+    pub async fn queue(&self, name: &str) -> Result<QueueSettings, Error> {
+        let queue = self.queue_if_there(name).await?;
+        Ok(queue.map_or_else(QueueSettings::default, |queue| queue.settings.as_ref().clone()))
+    }
+
+    /// Starts nothing of this queue until it is resumed. What runs goes on.
+    pub async fn pause(&self, queue: &str) -> Result<(), Error> {
+        self.change_queue(queue, |settings| QueueSettings { paused: true, ..settings.clone() }).await
+    }
+
+    /// Goes on with a queue that was paused.
+    pub async fn resume(&self, queue: &str) -> Result<(), Error> {
+        self.change_queue(queue, |settings| QueueSettings { paused: false, ..settings.clone() }).await
+    }
+
+    /// How busy this scheduler is.
+    pub async fn load(&self) -> Result<Load, Error> {
+        let (reply, measured) = oneshot::channel();
+        self.tell(Command::Measure(reply)).await?;
+        let (in_memory, running) = measured.await.map_err(|_| Error::Stopped)?;
+        Ok(Load { in_memory, running })
+    }
+
+    /// What time it is, as this scheduler believes: `after` counts from here.
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now().wall
+    }
+
+    /// Stops: accepts nothing more, lets what runs finish for as long as `drain`, interrupts the rest
+    /// (which does not count as an attempt), and gives everything up. Asked again, the shorter drain counts.
+    pub async fn stop(&self, drain: Duration) -> Result<(), Error> {
+        self.inner.stopping.store(true, Ordering::Relaxed);
+        let (reply, stopped) = oneshot::channel();
+        if self.inner.commands.send(Command::Stop { drain, reply }).await.is_ok() {
+            // Without an answer the loop has ended before it could answer, which is all we want.
+            stopped.await.ok();
+        }
+        let running = self.inner.running.lock().expect("nothing panics while it is held").take();
+        match running {
+            Some(running) => running.await.map_err(|_| Error::Stopped),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Carries out what was decided: store calls and attempts run beside the loop, and come back as events.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual_core::{Change, Effect, Event, Fence, Now, Outcome, Token};
+use punctual_store::{Recorded, Store, StoreError};
+
+use super::{Done, Shell};
+use crate::observer::{Note, Observer};
+
+/// Waits between tries of a read that the store did not answer.
+pub(super) const TRY_AGAIN_MIN: Duration = Duration::from_millis(10);
+pub(super) const TRY_AGAIN_MAX: Duration = Duration::from_secs(1);
+
+impl<S: Store> Shell<S> {
+    /// Carries effects out in order, then records what changed: one batch at a time, for all partitions.
+    pub(super) fn act(&mut self, now: Now) {
+        let mut effects = std::mem::take(&mut self.effects);
+        for (fence, effect) in effects.drain(..) {
+            self.carry_out(now, fence, effect);
+        }
+        self.effects = effects;
+        if let Some(batch) = self.node.take_batch() {
+            let store = self.store.clone();
+            self.calls.push(Box::pin(async move {
+                let answers = store.record(&batch).await;
+                Done::Recorded(batch, answers)
+            }));
+        }
+    }
+
+    fn carry_out(&mut self, now: Now, fence: Fence, effect: Effect) {
+        match effect {
+            Effect::Answer(no, answer) => self.answer(no, answer),
+            Effect::StartAttempt(attempt) => self.start(attempt),
+            Effect::StopAttempt(token) => self.stop_attempt(token),
+            Effect::ReleasePartition(fence) => self.release(fence),
+            Effect::ReloadPartition => self.reload(now, fence),
+            Effect::ForwardReport(token, outcome) => self.forward(token, outcome),
+            Effect::LoadTasks { .. } | Effect::LoadParked { .. } | Effect::FindTasks(..) => {
+                self.read(fence, effect)
+            }
+            Effect::OfferTask(_)
+            | Effect::WithdrawOffer(_)
+            | Effect::DeclineOffer(_)
+            | Effect::ForgetAttempt(_) => {
+                unreachable!("the node keeps these to itself")
+            }
+        }
+    }
+
+    fn read(&mut self, fence: Fence, effect: Effect) {
+        let (store, observer, partition) = (self.store.clone(), self.observer.clone(), fence.partition);
+        self.calls.push(Box::pin(async move {
+            match effect {
+                Effect::LoadTasks { window, from, until, limit } => {
+                    let read = || store.load(partition, window, from, until, limit);
+                    Done::Loaded(fence, window, until_answered(&observer, read).await)
+                }
+                Effect::LoadParked { obstacle, from, limit } => {
+                    let read = || store.parked(partition, obstacle, from, limit);
+                    Done::Parked(fence, obstacle, until_answered(&observer, read).await)
+                }
+                Effect::FindTasks(no, queries) => {
+                    let read = || store.find(partition, &queries);
+                    Done::Found(fence, no, until_answered(&observer, read).await)
+                }
+                _ => Done::StillTrying,
+            }
+        }));
+    }
+
+    pub(super) fn recorded(&mut self, now: Now, batch: Vec<(Fence, Vec<Change>)>, answers: Vec<Recorded>) {
+        self.node.batch_done();
+        for ((fence, changes), answer) in batch.iter().zip(answers) {
+            match answer {
+                Recorded::Done => {
+                    self.observer.observe(Note::Recorded(*fence, changes));
+                    self.tell_of_ends(changes);
+                    self.reloads.remove(&fence.partition);
+                    self.node.handle(now, *fence, Event::ChangesRecorded, &mut self.effects);
+                }
+                Recorded::Fenced => self.lose(now, *fence),
+                Recorded::Unknown => self.reload(now, *fence),
+            }
+        }
+    }
+
+    fn tell_of_ends(&mut self, changes: &[Change]) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        for change in changes {
+            if let Change::Ended { task, end, .. } = change {
+                self.task_ended(task, end);
+            }
+        }
+    }
+
+    /// Alone, there is nobody to forward to. In a cluster the membership layer listens for these.
+    fn forward(&mut self, token: Token, outcome: Outcome) {
+        if let Some(forward_to) = &self.forward_to {
+            forward_to.try_send((token, outcome)).ok();
+        }
+    }
+}
+
+/// Asks the store again and again, more and more slowly, until it answers. For reads only.
+pub(super) async fn until_answered<T, F: Future<Output = Result<T, StoreError>>>(
+    observer: &Arc<dyn Observer>,
+    mut read: impl FnMut() -> F,
+) -> T {
+    let mut wait = TRY_AGAIN_MIN;
+    loop {
+        match read().await {
+            Ok(answer) => return answer,
+            Err(error) => observer.observe(Note::StoreTrouble(&error.to_string())),
+        }
+        super::sleep(wait).await;
+        wait = (2 * wait).min(TRY_AGAIN_MAX);
+    }
+}

@@ -1,0 +1,217 @@
+//! What the loop can be told.
+
+use std::time::Duration;
+
+use punctual_core::{
+    Answer, Ask, AskNo, BootTime, Event, Fence, Found, Now, Outcome, PartitionId, QueueId, QueueSettings,
+    Task, TaskId, Token,
+};
+use punctual_store::{Query, Store};
+use tokio::sync::oneshot;
+
+use super::act::until_answered;
+use super::{Done, Shell, WAITERS_MIN};
+use punctual_core::{EndState, EndedTask, Obstacle};
+
+/// What the loop can be told. Whatever has a `reply` is answered exactly once.
+pub enum Command {
+    /// A user asks something of a partition.
+    Ask {
+        /// Which.
+        partition: PartitionId,
+        /// What.
+        ask: Ask,
+        /// Where the answer goes. Dropped without one: the loop is gone, and the outcome unknown.
+        reply: oneshot::Sender<Answer>,
+    },
+    /// Say when a task has ended.
+    AwaitEnd {
+        /// Which.
+        id: TaskId,
+        /// Where the end goes. Dropped without one: the task is not this node's, and its end is not heard of here.
+        reply: oneshot::Sender<Ended>,
+    },
+    /// A queue has these settings from now on.
+    SetQueue(QueueId, Box<QueueSettings>),
+    /// The executor knows other handlers than before.
+    ReceiversChanged,
+    /// So many nodes share the work.
+    SetNodes(u32),
+    /// Take these partitions over, if the ownerships named are still the present ones: whoever decided that they
+    /// should end may have decided too late.
+    Claim(Vec<Fence>),
+    /// Give this partition up, in good order.
+    HandOver(PartitionId),
+    /// Attempts may start until then; not after it, unless told again.
+    TrustUntil(BootTime),
+    /// A report that another node could not deliver to its own engine.
+    Report(Token, Outcome),
+    /// A running attempt asks for so much time from now on.
+    Touch(Token, Duration),
+    /// Stop: finish what runs, for so long at most, then give everything up.
+    Stop {
+        /// How long to wait for what runs.
+        drain: Duration,
+        /// Told when everything is given up.
+        reply: oneshot::Sender<()>,
+    },
+    /// Say when no partition is being taken over any more.
+    AwaitOwned(oneshot::Sender<()>),
+    /// Say how many partitions this node owns.
+    Owned(oneshot::Sender<usize>),
+    /// How many tasks are in memory, and how many attempts run.
+    Measure(oneshot::Sender<(usize, usize)>),
+    /// The attempt that runs for a task.
+    Running(TaskId, oneshot::Sender<Option<Token>>),
+}
+
+/// The end of a task that somebody waited for.
+pub type Ended = Option<EndedOrForgotten>;
+
+/// How it ended, as far as it is remembered.
+#[derive(Clone, Debug)]
+pub enum EndedOrForgotten {
+    /// With its result.
+    Ended(Box<EndedTask>),
+    /// Only how.
+    Forgotten(EndState),
+}
+
+impl<S: Store> Shell<S> {
+    pub(super) fn obey(&mut self, now: Now, command: Command) {
+        match command {
+            Command::Ask { partition, ask, reply } => self.ask(now, partition, ask, reply),
+            Command::AwaitEnd { id, reply } => self.await_end(id, reply),
+            Command::SetQueue(queue, settings) => {
+                self.settings.queues.set(queue, *settings);
+                self.settings_changed(now);
+            }
+            Command::ReceiversChanged => self.receivers_changed(now),
+            Command::SetNodes(nodes) => {
+                self.settings.nodes = nodes;
+                self.settings_changed(now);
+            }
+            Command::Claim(fences) => fences.into_iter().for_each(|ending| self.claim(now, ending)),
+            Command::HandOver(partition) => {
+                self.node.ask(now, partition, Event::HandOverRequested, &mut self.effects);
+            }
+            Command::TrustUntil(until) => self.trust_until(now, until),
+            Command::Report(token, outcome) => self.reported(now, token, outcome),
+            Command::Touch(token, more) => {
+                let partition = token.id.partition(self.meta.partitions);
+                self.node.ask(now, partition, Event::LeaseTouched(token, more), &mut self.effects);
+            }
+            Command::Stop { drain, reply } => self.stop(now, drain, reply),
+            // Whoever asked may have gone away: then nobody is told.
+            Command::Measure(reply) => _ = reply.send((self.node.loaded(), self.node.running_count())),
+            Command::Owned(reply) => _ = reply.send(self.node.fences().count()),
+            Command::AwaitOwned(reply) => {
+                self.awaiting_owned.push(reply);
+                self.tell_when_owned();
+            }
+            Command::Running(id, reply) => _ = reply.send(self.node.running(id)),
+        }
+    }
+
+    fn ask(&mut self, now: Now, partition: PartitionId, ask: Ask, reply: oneshot::Sender<Answer>) {
+        if self.stopping.is_some() {
+            reply.send(Answer::NotOwner).ok();
+            return;
+        }
+        if self.asks.len() >= self.settings.limits.asked_max {
+            reply.send(Answer::Overloaded).ok();
+            return;
+        }
+        self.next_ask += 1;
+        let no = AskNo(self.next_ask);
+        self.asks.insert(no, (partition, reply));
+        self.node.ask(now, partition, Event::Asked(no, ask), &mut self.effects);
+    }
+
+    pub(super) fn answer(&mut self, no: AskNo, answer: Answer) {
+        if let Some((_, reply)) = self.asks.remove(&no) {
+            reply.send(answer).ok();
+        }
+    }
+
+    /// A partition is gone before it answered these requests.
+    pub(super) fn answer_all(&mut self, partition: PartitionId, answer: Answer) {
+        let mut asks: Vec<AskNo> =
+            self.asks.iter().filter(|(_, (of, _))| *of == partition).map(|(no, _)| *no).collect();
+        asks.sort_unstable();
+        for no in asks {
+            self.answer(no, answer.clone());
+        }
+    }
+
+    pub(super) fn receivers_changed(&mut self, now: Now) {
+        let names = self.executor.receivers();
+        self.settings.receivers = names.iter().map(|name| Obstacle::handler(name)).collect();
+        self.settings_changed(now);
+    }
+
+    fn settings_changed(&mut self, now: Now) {
+        self.node.set_settings(now, self.settings.clone().into(), &mut self.effects);
+    }
+
+    /// Registers the waiter first and looks second, so that an end in between is not missed.
+    fn await_end(&mut self, id: TaskId, reply: oneshot::Sender<Ended>) {
+        self.forget_gone_waiters();
+        self.waiters.entry(id).or_default().push(reply);
+        let (store, observer, partition) =
+            (self.store.clone(), self.observer.clone(), id.partition(self.meta.partitions));
+        self.calls.push(Box::pin(async move {
+            let query = [Query::Id(id)];
+            let found = until_answered(&observer, || store.find(partition, &query)).await;
+            Done::Looked(id, found.into_iter().next().flatten())
+        }));
+    }
+
+    pub(super) fn looked(&mut self, id: TaskId, found: Option<Found>) {
+        let ended = match found {
+            Some(Found::Live(_)) => return self.refuse_to_wait_for(id),
+            Some(Found::Ended(ended)) => Some(EndedOrForgotten::Ended(Box::new(ended))),
+            Some(Found::Forgotten { state, .. }) => Some(EndedOrForgotten::Forgotten(state)),
+            None => None,
+        };
+        self.tell_waiters(id, ended);
+    }
+
+    /// The end of a task that is somebody else's is not heard of here.
+    fn refuse_to_wait_for(&mut self, id: TaskId) {
+        let partition = id.partition(self.meta.partitions);
+        if self.node.fence(partition).is_none() && !self.taking.contains(&partition) {
+            self.waiters.remove(&id);
+        }
+    }
+
+    /// A partition is gone: those who wait for ends in it are told by hanging up.
+    pub(super) fn leave_waiting(&mut self, partition: PartitionId) {
+        let partitions = self.meta.partitions;
+        self.waiters.retain(|id, _| id.partition(partitions) != partition);
+    }
+
+    /// Those who stopped waiting are forgotten whenever their number may have doubled.
+    fn forget_gone_waiters(&mut self) {
+        if self.waiters.len() >= self.waiters_max {
+            self.waiters.retain(|_, replies| {
+                replies.retain(|reply| !reply.is_closed());
+                !replies.is_empty()
+            });
+            self.waiters_max = WAITERS_MIN.max(2 * self.waiters.len());
+        }
+    }
+
+    pub(super) fn task_ended(&mut self, task: &Task, end: &punctual_core::End) {
+        if self.waiters.contains_key(&task.id) {
+            let ended = EndedTask { task: task.clone(), end: end.clone() };
+            self.tell_waiters(task.id, Some(EndedOrForgotten::Ended(Box::new(ended))));
+        }
+    }
+
+    fn tell_waiters(&mut self, id: TaskId, ended: Ended) {
+        for reply in self.waiters.remove(&id).unwrap_or_default() {
+            reply.send(ended.clone()).ok();
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! One loop per node: wait, decide, act.
+//!
+//! The loop owns the node's engines and its gate; nothing else touches them, so nothing is locked. Store calls and
+//! attempts run beside it and come back as events. Everything that decides is in `punctual-core`.
+
+mod act;
+mod attempt;
+mod command;
+mod stop;
+mod takeover;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{AbortHandle, BoxFuture};
+use futures_util::stream::FuturesUnordered;
+use punctual_core::{
+    Answer, AskNo, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded, Node, Now, Obstacle,
+    Outcome, PartitionId, Settings, Task, TaskId, Token, WindowId,
+};
+use punctual_store::{Meta, Recorded, Store};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock::Clock;
+use crate::executor::Executor;
+use crate::observer::{Note, Observer};
+
+pub use command::{Command, Ended, EndedOrForgotten};
+use stop::Stopping;
+
+/// How many events are taken in before effects are carried out: a batch for the gate and for the store.
+const EVENTS_PER_ROUND: usize = 1_024;
+/// So many waiters are not looked through for those who have gone.
+const WAITERS_MIN: usize = 1_024;
+/// With something to wait for, the wall clock is looked at so often: it may have been set.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// What a loop is made of.
+pub struct Parts<S> {
+    /// Where tasks wait.
+    pub store: Arc<S>,
+    /// How they run.
+    pub executor: Arc<dyn Executor>,
+    /// Who watches.
+    pub observer: Arc<dyn Observer>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Bounds, queues and receivers to begin with.
+    pub settings: Settings,
+    /// This node's name in the store.
+    pub name: Box<str>,
+    /// Attempts run inside the loop's own future, so that stopping to poll it stops everything: for simulations.
+    pub attempts_inline: bool,
+    /// Where reports go whose partition has gone to another node.
+    pub forward_to: Option<mpsc::Sender<(Token, Outcome)>>,
+}
+
+/// One node at work.
+pub struct Shell<S> {
+    store: Arc<S>,
+    executor: Arc<dyn Executor>,
+    observer: Arc<dyn Observer>,
+    clock: Clock,
+    settings: Settings,
+    name: Box<str>,
+    attempts_inline: bool,
+    forward_to: Option<mpsc::Sender<(Token, Outcome)>>,
+    meta: Meta,
+
+    node: Node,
+    commands: mpsc::Receiver<Command>,
+    reports: mpsc::Receiver<(Token, Outcome)>,
+    report_to: mpsc::Sender<(Token, Outcome)>,
+    /// Store calls, and attempts that run inline.
+    calls: FuturesUnordered<BoxFuture<'static, Done>>,
+    effects: Effects,
+
+    next_ask: u64,
+    asks: FxHashMap<AskNo, (PartitionId, oneshot::Sender<Answer>)>,
+    attempts: FxHashMap<Token, AbortHandle>,
+    /// Who waits for the end of a task.
+    waiters: FxHashMap<TaskId, Vec<oneshot::Sender<Ended>>>,
+    /// When so many tasks are waited for, those who stopped waiting are forgotten.
+    waiters_max: usize,
+    /// Partitions being taken over.
+    taking: FxHashSet<PartitionId>,
+    /// Reports for partitions being taken over: nobody is there yet to hear them.
+    early_reports: Vec<(Token, Outcome)>,
+    /// How often each partition was reloaded since something of it was last recorded.
+    reloads: FxHashMap<PartitionId, u32>,
+    /// Who waits until no partition is being taken over.
+    awaiting_owned: Vec<oneshot::Sender<()>>,
+    stopping: Option<Stopping>,
+    /// Nobody can send commands any more.
+    deserted: bool,
+    /// How often others could have taken our partitions without our knowing.
+    lapses: u64,
+}
+
+/// Something that ran beside the loop is done.
+enum Done {
+    Recorded(Vec<(Fence, Vec<Change>)>, Vec<Recorded>),
+    Loaded(Fence, WindowId, Loaded),
+    Parked(Fence, Obstacle, Vec<Task>),
+    Found(Fence, FindNo, Vec<Option<Found>>),
+    Taken(Fence, Box<Inheritance>, u64),
+    NotTaken(PartitionId),
+    Released(PartitionId),
+    Reported(Token, Outcome),
+    Looked(TaskId, Option<Found>),
+    StillTrying,
+}
+
+/// Why the loop woke.
+enum Woken {
+    Commands(Vec<Command>),
+    Reports(Vec<(Token, Outcome)>),
+    Done(Done),
+    Time,
+    NobodyAsks,
+}
+
+impl<S: Store> Shell<S> {
+    /// A loop that is ready to run, and where its commands go. It owns nothing until it is told to claim.
+    pub async fn new(
+        parts: Parts<S>,
+    ) -> Result<(Shell<S>, mpsc::Sender<Command>), punctual_store::StoreError> {
+        let meta = parts.store.meta().await?;
+        let (command_to, commands) = mpsc::channel(parts.settings.limits.asked_max);
+        let (report_to, reports) = mpsc::channel(2 * parts.settings.limits.running_max as usize);
+        let shell = Shell {
+            node: Node::new(meta.partitions, Arc::new(parts.settings.clone())),
+            store: parts.store,
+            executor: parts.executor,
+            observer: parts.observer,
+            clock: parts.clock,
+            settings: parts.settings,
+            name: parts.name,
+            attempts_inline: parts.attempts_inline,
+            forward_to: parts.forward_to,
+            meta,
+            commands,
+            reports,
+            report_to,
+            calls: FuturesUnordered::new(),
+            effects: Vec::new(),
+            next_ask: 0,
+            asks: FxHashMap::default(),
+            attempts: FxHashMap::default(),
+            waiters: FxHashMap::default(),
+            waiters_max: WAITERS_MIN,
+            taking: FxHashSet::default(),
+            early_reports: Vec::new(),
+            reloads: FxHashMap::default(),
+            awaiting_owned: Vec::new(),
+            stopping: None,
+            deserted: false,
+            lapses: 0,
+        };
+        Ok((shell, command_to))
+    }
+
+    /// Runs until it is told to stop, or nobody can tell it anything any more.
+    pub async fn run(mut self) {
+        while !self.has_stopped() {
+            let woken = self.wait().await;
+            let now = self.read_clock();
+            self.decide(now, woken);
+            self.take_in_more(now);
+            self.node.advance(now, &mut self.effects);
+            self.act(now);
+        }
+        for abort in self.attempts.values() {
+            abort.abort();
+        }
+    }
+
+    /// Waits for whatever comes first. Biased, so that a run can be repeated from its seed.
+    async fn wait(&mut self) -> Woken {
+        let now = self.read_clock();
+        let delay = self.delay(now);
+        let (mut commands, mut reports) = (Vec::new(), Vec::new());
+        tokio::select! {
+            biased;
+            Some(done) = self.calls.next(), if !self.calls.is_empty() => Woken::Done(done),
+            _ = self.reports.recv_many(&mut reports, EVENTS_PER_ROUND) => Woken::Reports(reports),
+            count = self.commands.recv_many(&mut commands, EVENTS_PER_ROUND), if !self.deserted => {
+                if count == 0 { Woken::NobodyAsks } else { Woken::Commands(commands) }
+            }
+            () = sleep(delay) => Woken::Time,
+        }
+    }
+
+    fn delay(&self, now: Now) -> Duration {
+        let mut wake = self.node.wake_at();
+        if let Some(stopping) = &self.stopping {
+            wake = wake.or(stopping.wake());
+        }
+        let max = if wake.wall.is_some() { WAIT_MAX } else { Duration::from_secs(3600) };
+        wake.delay(now).unwrap_or(max).min(max)
+    }
+
+    fn decide(&mut self, now: Now, woken: Woken) {
+        match woken {
+            Woken::Commands(commands) => commands.into_iter().for_each(|command| self.obey(now, command)),
+            Woken::Reports(reports) => {
+                reports.into_iter().for_each(|(token, outcome)| self.reported(now, token, outcome))
+            }
+            Woken::Done(done) => self.done(now, done),
+            Woken::Time => self.continue_stopping(now),
+            Woken::NobodyAsks => self.stop_when_deserted(now),
+        }
+    }
+
+    /// Whatever else has already happened goes into the same round.
+    fn take_in_more(&mut self, now: Now) {
+        for _ in 0..EVENTS_PER_ROUND {
+            let Ok((token, outcome)) = self.reports.try_recv() else { break };
+            self.reported(now, token, outcome);
+        }
+        for _ in 0..EVENTS_PER_ROUND {
+            let Ok(command) = self.commands.try_recv() else { break };
+            self.obey(now, command);
+        }
+    }
+
+    fn reported(&mut self, now: Now, token: Token, outcome: Outcome) {
+        if self.taking.contains(&token.id.partition(self.meta.partitions)) {
+            return self.early_reports.push((token, outcome));
+        }
+        self.attempts.remove(&token);
+        self.observer.observe(Note::Reported(token, &outcome));
+        self.node.report(now, token, outcome, &mut self.effects);
+        self.continue_stopping(now);
+    }
+
+    fn done(&mut self, now: Now, done: Done) {
+        let out = &mut self.effects;
+        match done {
+            Done::Loaded(fence, window, loaded) => {
+                self.node.handle(now, fence, Event::TasksLoaded(window, loaded), out);
+            }
+            Done::Parked(fence, obstacle, tasks) => {
+                self.node.handle(now, fence, Event::ParkedLoaded(obstacle, tasks), out);
+            }
+            Done::Found(fence, no, found) => self.node.handle(now, fence, Event::TasksFound(no, found), out),
+            Done::Recorded(batch, answers) => self.recorded(now, batch, answers),
+            Done::Reported(token, outcome) => self.reported(now, token, outcome),
+            Done::Taken(fence, inheritance, lapses) => self.taken(now, fence, *inheritance, lapses),
+            Done::NotTaken(partition) => self.not_taken(now, partition),
+            Done::Released(partition) => self.released(now, partition),
+            Done::Looked(id, found) => self.looked(id, found),
+            Done::StillTrying => {}
+        }
+    }
+
+    fn read_clock(&mut self) -> Now {
+        let (now, step) = self.clock.read();
+        if let Some(step) = step {
+            self.observer.observe(Note::ClockStepped(step));
+            self.file_timers_anew(now);
+        }
+        now
+    }
+
+    /// After a step back each engine must look at the clock again, or it would sleep until the old time returns.
+    fn file_timers_anew(&mut self, now: Now) {
+        let fences: Vec<Fence> = self.node.fences().collect();
+        for fence in fences {
+            self.node.handle(now, fence, Event::TimePassed, &mut self.effects);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the loop that waits for everybody")]
+async fn sleep(delay: Duration) {
+    tokio::time::sleep(delay).await;
+}

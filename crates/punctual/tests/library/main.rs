@@ -1,0 +1,19 @@
+//! The library as its users see it: on a store in memory, in a time that the tests own, waiting for events only.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
+
+mod bad_input;
+mod change;
+mod clocks;
+mod everything;
+mod handing_over;
+mod handlers;
+mod look;
+mod order;
+mod queues;
+mod recovery;
+mod retries;
+mod script;
+mod stop;
+mod unique;
+mod world;

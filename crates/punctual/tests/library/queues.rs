@@ -1,0 +1,142 @@
+//! Queues: paused, limited, rated, and tasks that come too late.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use punctual::{EndState, Job, NewTask, QueueSettings, Rate, TaskId};
+
+use super::world::{Log, MemoryScheduler, World, id_of, notes, pass, secs, task};
+
+async fn wait_for_all(scheduler: &MemoryScheduler, ids: &[TaskId]) {
+    for id in ids {
+        assert_eq!(scheduler.result(*id).await.unwrap().state, EndState::Succeeded);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_queue_with_ten_thousand_due_holds_nobody_up_and_forgets_nothing() {
+    let (world, log) = (World::new(), Log::default());
+    let scheduler = world.start(world.builder().handler("log", log.handler())).await;
+    scheduler.pause("mail").await.unwrap();
+    let tasks = (0..10_000).map(|_| task("mail").queue("mail").after(secs(1))).collect();
+    let scheduled = scheduler.schedule_many(tasks).await;
+    let ids: Vec<TaskId> = scheduled.into_iter().map(|scheduled| scheduled.unwrap().id()).collect();
+    let beside = id_of(&scheduler, task("beside").after(secs(60))).await;
+    scheduler.result(beside).await.unwrap();
+    assert_eq!(log.lines(), ["beside"]);
+    assert_eq!(scheduler.load().await.unwrap().in_memory, 0, "what is paused takes no memory");
+    scheduler.resume("mail").await.unwrap();
+    wait_for_all(&scheduler, &ids).await;
+    assert_eq!(log.lines().len(), 10_001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_in_memory_when_its_queue_is_paused_waits_on() {
+    let (world, log) = (World::new(), Log::default());
+    let scheduler = world.start(world.builder().handler("log", log.handler())).await;
+    let id = id_of(&scheduler, task("mail").queue("mail").after(secs(5))).await;
+    scheduler.pause("mail").await.unwrap();
+    assert!(scheduler.queue("mail").await.unwrap().paused);
+    pass(secs(3600)).await;
+    assert_eq!(log.lines(), Vec::<String>::new());
+    scheduler.resume("mail").await.unwrap();
+    wait_for_all(&scheduler, &[id]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lane_keeps_its_order_across_a_pause() {
+    let (world, log) = (World::new(), Log::default());
+    let written = log.clone();
+    let slow = move |job: Job<u32>| {
+        let log = written.clone();
+        async move {
+            pass(secs(5)).await;
+            log.add(job.payload.to_string());
+            Ok(())
+        }
+    };
+    let scheduler = world.start(world.builder().handler("slow", slow)).await;
+    let tasks = (0..30u32).map(|n| NewTask::new("slow").payload(&n).unwrap().queue("mail").lane("ana"));
+    let scheduled = scheduler.schedule_many(tasks.collect()).await;
+    let ids: Vec<TaskId> = scheduled.into_iter().map(|scheduled| scheduled.unwrap().id()).collect();
+    pass(secs(2)).await;
+    scheduler.pause("mail").await.unwrap();
+    pass(secs(3600)).await;
+    assert_eq!(log.lines(), ["0"], "what ran went on, and nothing else began");
+    scheduler.resume("mail").await.unwrap();
+    wait_for_all(&scheduler, &ids).await;
+    let in_order: Vec<String> = (0..30).map(|n: u32| n.to_string()).collect();
+    assert_eq!(log.lines(), in_order);
+}
+
+/// A handler that takes a second, and the most of them that ran at once.
+async fn crowd(queue: QueueSettings, tasks: usize) -> (u32, Duration) {
+    let world = World::new();
+    let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (now_running, seen) = (running.clone(), most.clone());
+    let work = move |_: Job<()>| {
+        let running = now_running.clone();
+        seen.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        async move {
+            pass(secs(1)).await;
+            running.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
+        }
+    };
+    let scheduler = world.start(world.builder().handler("work", work)).await;
+    scheduler.set_queue("narrow", queue).await.unwrap();
+    let begun = world.now();
+    let tasks = (0..tasks).map(|_| NewTask::new("work").queue("narrow")).collect();
+    let scheduled = scheduler.schedule_many(tasks).await;
+    let ids: Vec<TaskId> = scheduled.into_iter().map(|scheduled| scheduled.unwrap().id()).collect();
+    wait_for_all(&scheduler, &ids).await;
+    (most.load(Ordering::Relaxed), world.now().since(begun))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_runs_as_many_at_once_as_it_may() {
+    let narrow = QueueSettings { running_max: Some(3), ..QueueSettings::default() };
+    let (most, took) = crowd(narrow, 30).await;
+    assert_eq!((most, took.as_secs()), (3, 10));
+    assert_eq!(crowd(QueueSettings::default(), 30).await.0, 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_starts_no_faster_than_its_rate() {
+    let rate = Some(Rate { starts: 10, per: secs(1), burst: 5 });
+    let (most, took) = crowd(QueueSettings { rate, ..QueueSettings::default() }, 105).await;
+    // Five at once, then one each tenth of a second; the last takes a second.
+    assert_eq!(took.as_secs(), 11);
+    assert!((10..=16).contains(&most), "{most} at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_not_started_in_time_expires() {
+    let (world, log) = (World::new(), Log::default());
+    let scheduler = world.start(world.builder().handler("log", log.handler())).await;
+    scheduler.pause("mail").await.unwrap();
+    let at = world.now() + secs(10);
+    let late = id_of(&scheduler, task("late").queue("mail").at(at).expires_at(at + secs(60))).await;
+    let in_time = id_of(&scheduler, task("in time").at(at).expires_at(at + secs(60))).await;
+    pass(secs(100)).await;
+    scheduler.resume("mail").await.unwrap();
+    assert_eq!(scheduler.result(late).await.unwrap().state, EndState::Expired);
+    assert_eq!(scheduler.result(in_time).await.unwrap().state, EndState::Succeeded);
+    assert_eq!(log.lines(), ["in time"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_and_tasks_outlive_the_scheduler() {
+    let (world, log) = (World::new(), Log::default());
+    let first = world.start(world.builder().handler("log", log.handler())).await;
+    first.pause("mail").await.unwrap();
+    let id = id_of(&first, task("mail").queue("mail")).await;
+    first.stop(secs(1)).await.unwrap();
+    let (observer, mut notes) = notes();
+    let second = world.start(world.builder().observer(observer).handler("log", log.handler())).await;
+    pass(secs(3600)).await;
+    assert!(!notes.so_far().iter().any(|seen| matches!(seen, super::world::Seen::Started(..))));
+    second.resume("mail").await.unwrap();
+    wait_for_all(&second, &[id]).await;
+}

@@ -1,0 +1,124 @@
+//! Bugs planted on purpose, each of the kind that real schedulers have had. A checker that misses one is no checker.
+
+use std::time::Duration;
+
+use punctual_core::{Change, EndState, Fence, Loaded, Standing, Task, Timestamp};
+
+/// A bug to plant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Bug {
+    /// An accepted task is acknowledged and not written.
+    AcceptedIsNotWritten,
+    /// The end of a task is acknowledged and not written: it runs again after a restart.
+    EndIsNotWritten,
+    /// A cancel is acknowledged and not written.
+    CancelIsNotWritten,
+    /// The store takes writes under an old epoch.
+    StoreIgnoresFences,
+    /// A retrying head's hold on its lane is not written: after a restart its lane overtakes it.
+    HeldLaneIsNotWritten,
+    /// A new owner does not read which lanes are held.
+    TakeoverForgetsHeldLanes,
+    /// A new owner looks back only a little (the two-hour look-back of a scheduler we know, scaled down).
+    TakeoverLooksBackOneSecond,
+    /// A page that is full loses its last row.
+    FullPageLosesItsLastRow,
+    /// The low-water mark is written too high.
+    LowWaterIsTooHigh,
+    /// Rows are filed a second before their time.
+    RowsAreFiledEarly,
+    /// Of several tasks parked behind a lane's head, the first is passed over.
+    ParkedPageSkipsItsFirstRow,
+    /// A unique key is not looked up.
+    IdentityIsNotLookedUp,
+    /// Retries begin again at attempt 1, so that two attempts share a fence.
+    AttemptsAreNotWritten,
+    /// A paused node goes on starting tasks when it wakes, without asking whether it still owns them.
+    ZombieTrustsItself,
+    /// A hand-over does not say what still runs.
+    HandOverForgetsWhatRuns,
+    /// A node's clock is ahead of what its own machine shows.
+    ClockRunsAhead,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Bug; 16] = [
+        Bug::AcceptedIsNotWritten,
+        Bug::EndIsNotWritten,
+        Bug::CancelIsNotWritten,
+        Bug::StoreIgnoresFences,
+        Bug::HeldLaneIsNotWritten,
+        Bug::TakeoverForgetsHeldLanes,
+        Bug::TakeoverLooksBackOneSecond,
+        Bug::FullPageLosesItsLastRow,
+        Bug::LowWaterIsTooHigh,
+        Bug::RowsAreFiledEarly,
+        Bug::ParkedPageSkipsItsFirstRow,
+        Bug::IdentityIsNotLookedUp,
+        Bug::AttemptsAreNotWritten,
+        Bug::ZombieTrustsItself,
+        Bug::HandOverForgetsWhatRuns,
+        Bug::ClockRunsAhead,
+    ];
+
+    /// The bug of that name.
+    pub fn named(name: &str) -> Option<Bug> {
+        Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name)
+    }
+
+    /// What reaches the store instead.
+    pub fn bend_batch(self, batch: &[(Fence, Vec<Change>)]) -> Vec<(Fence, Vec<Change>)> {
+        let bend = |changes: &Vec<Change>| changes.iter().filter_map(|change| self.bend(change)).collect();
+        batch.iter().map(|(fence, changes)| (*fence, bend(changes))).collect()
+    }
+
+    fn bend(self, change: &Change) -> Option<Change> {
+        match (self, change) {
+            (Bug::AcceptedIsNotWritten, Change::Accepted(task)) if one_in(task, 7) => None,
+            (Bug::EndIsNotWritten, Change::Ended { task, end, .. })
+                if end.state == EndState::Succeeded && one_in(task, 5) =>
+            {
+                None
+            }
+            (Bug::CancelIsNotWritten, Change::Ended { end, .. }) if end.state == EndState::Cancelled => None,
+            (Bug::HeldLaneIsNotWritten, Change::Held { holder: Some(_), .. }) => None,
+            (Bug::LowWaterIsTooHigh, Change::LowWater(window, at)) => {
+                Some(Change::LowWater(*window, *at + Duration::from_secs(5)))
+            }
+            (Bug::RowsAreFiledEarly, Change::Refiled { from, task }) => {
+                let mut task = task.clone();
+                let early = task.wake_at - Duration::from_secs(1);
+                task.wake_at = early.max(Timestamp::MIN);
+                Some(Change::Refiled { from: *from, task })
+            }
+            (Bug::AttemptsAreNotWritten, Change::Refiled { from, task }) => {
+                let task = Task { attempts: 0, forgiven: 0, ..task.clone() };
+                Some(Change::Refiled { from: *from, task })
+            }
+            (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
+            _ => Some(change.clone()),
+        }
+    }
+
+    /// What a new owner is told instead.
+    pub fn bend_standing(self, now: Timestamp, standing: &mut Standing) {
+        if self == Bug::TakeoverLooksBackOneSecond {
+            for window in &mut standing.windows {
+                window.low_water = window.low_water.max(now - Duration::from_secs(1));
+            }
+        }
+    }
+
+    /// What a load brings instead.
+    pub fn bend_loaded(self, limit: usize, loaded: &mut Loaded) {
+        if self == Bug::FullPageLosesItsLastRow && loaded.tasks.len() == limit && limit > 1 {
+            let at = limit - 2;
+            loaded.tasks.remove(at);
+        }
+    }
+}
+
+fn one_in(task: &Task, n: u64) -> bool {
+    task.id.seq.0.is_multiple_of(n)
+}

@@ -1,0 +1,58 @@
+//! One checker per promise. Each reads the history, and nothing else.
+
+mod bounded;
+mod cancel_wins;
+mod fences_grow;
+mod finished_once;
+mod in_order;
+mod low_water;
+mod never_early;
+mod never_lost;
+mod never_panics;
+mod one_at_a_time;
+mod same_is_same;
+mod view;
+
+use crate::history::{Happening, Moment};
+
+pub use view::View;
+
+/// What happened, in order.
+pub type Log = [(Moment, Happening)];
+
+/// A promise that was not kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Which checker says so.
+    pub promise: &'static str,
+    /// What happened.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation of that promise.
+    pub fn new(promise: &'static str, what: String) -> Violation {
+        Violation { promise, what }
+    }
+}
+
+/// Every checker's verdict on a run.
+pub fn check_all(log: &Log) -> Vec<Violation> {
+    let view = View::of(log);
+    let mut violations = Vec::new();
+    let mut say = |promise: &'static str, found: Vec<String>| {
+        violations.extend(found.into_iter().map(|what| Violation::new(promise, what)));
+    };
+    say("never_lost", never_lost::check(&view));
+    say("never_early", never_early::check(log));
+    say("one_at_a_time", one_at_a_time::check(&view));
+    say("in_order", in_order::check(&view));
+    say("finished_once", finished_once::check(log));
+    say("cancel_wins", cancel_wins::check(log, &view));
+    say("fences_grow", fences_grow::check(log));
+    say("low_water", low_water::check(log));
+    say("same_is_same", same_is_same::check(log));
+    say("bounded", bounded::check(log));
+    say("never_panics", never_panics::check(log));
+    violations
+}

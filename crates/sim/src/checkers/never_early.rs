@@ -1,0 +1,46 @@
+//! No task starts before its time, on the clock of the machine that starts it. (A retry's time is its own; and a user
+//! may run a task before its time.)
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use punctual_core::{Answer, Created, TaskId, Timestamp};
+
+use super::Log;
+use crate::history::{Amending, Happening};
+
+pub fn check(log: &Log) -> Vec<String> {
+    let mut found = Vec::new();
+    // What each task was moved to for certain; anything else that was asked of it makes it uncertain.
+    let mut moved: BTreeMap<TaskId, Timestamp> = BTreeMap::new();
+    let mut calls: BTreeMap<u64, (TaskId, Amending)> = BTreeMap::new();
+    let mut asked: BTreeMap<TaskId, usize> = BTreeMap::new();
+    let mut exempt: BTreeSet<TaskId> = BTreeSet::new();
+    for (_, happening) in log {
+        match happening {
+            Happening::AmendCalled { no, id, what } => {
+                moved.remove(id);
+                calls.insert(*no, (*id, *what));
+                *asked.entry(*id).or_default() += 1;
+                if matches!(what, Amending::Run | Amending::Retry) {
+                    exempt.insert(*id);
+                }
+            }
+            Happening::CreateAnswered { created: Some(Created::Replaced(id)), .. } => _ = moved.remove(id),
+            Happening::AmendAnswered { no, answer: Some(Answer::Amended(_)) } => {
+                if let (id, Amending::Move(to)) = calls[no]
+                    && asked[&id] == 1
+                {
+                    moved.insert(id, to);
+                }
+            }
+            Happening::Started { token, wall, due, .. } if exempt.insert(token.id) => {
+                let due = moved.get(&token.id).copied().map_or(*due, |to| to.max(*due));
+                if *wall < due {
+                    found.push(format!("{token:?} started at {wall:?}, due {due:?}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}

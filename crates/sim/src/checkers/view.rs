@@ -1,0 +1,107 @@
+//! The history, sorted by task: what several checkers need.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use punctual_core::{Created, EndState, LaneId, Spec, TaskId, Token};
+
+use super::Log;
+use crate::history::{Amending, Happening, Moment, Process};
+
+/// The history, sorted by task.
+#[derive(Default)]
+pub struct View {
+    /// Tasks whose creation was answered.
+    pub tasks: BTreeMap<TaskId, TaskView>,
+    /// Attempts, in order of their start.
+    pub attempts: Vec<AttemptView>,
+    /// When each process could not be heard of.
+    pub silenced: Vec<(Moment, Process)>,
+}
+
+/// One task, from outside.
+pub struct TaskView {
+    pub spec: Arc<Spec>,
+    pub called: Moment,
+    pub answered: Moment,
+    /// Requests about it, whatever came of them.
+    pub amendings: Vec<Amending>,
+    /// Another request took its place.
+    pub replaced: bool,
+    /// How it ended, as the store says when all is over.
+    pub end: Option<EndState>,
+}
+
+/// One attempt, from outside.
+pub struct AttemptView {
+    pub token: Token,
+    pub process: Process,
+    pub lane: Option<LaneId>,
+    pub started: Moment,
+    pub stopped: Option<Moment>,
+}
+
+impl View {
+    pub fn of(log: &Log) -> View {
+        let mut view = View::default();
+        let mut calls = BTreeMap::new();
+        for (moment, happening) in log {
+            match happening {
+                Happening::CreateCalled { no, spec } => _ = calls.insert(*no, (*moment, spec.clone())),
+                Happening::CreateAnswered { no, created } => {
+                    view.created(*moment, &calls[no], created.as_ref())
+                }
+                Happening::AmendCalled { id, what, .. } => {
+                    if let Some(task) = view.tasks.get_mut(id) {
+                        task.amendings.push(*what);
+                    }
+                }
+                Happening::Started { process, token, lane, .. } => view.attempts.push(AttemptView {
+                    token: *token,
+                    process: *process,
+                    lane: *lane,
+                    started: *moment,
+                    stopped: None,
+                }),
+                Happening::Stopped { token, .. } => view.stopped(*moment, *token),
+                Happening::Silenced(process) => view.silenced.push((*moment, *process)),
+                Happening::Final { id, end } => {
+                    if let Some(task) = view.tasks.get_mut(id) {
+                        task.end = *end;
+                    }
+                }
+                _ => {}
+            }
+        }
+        view
+    }
+
+    fn created(&mut self, moment: Moment, call: &(Moment, Arc<Spec>), created: Option<&Created>) {
+        match created {
+            Some(Created::New(id)) => {
+                let task = TaskView {
+                    spec: call.1.clone(),
+                    called: call.0,
+                    answered: moment,
+                    amendings: Vec::new(),
+                    replaced: false,
+                    end: None,
+                };
+                self.tasks.insert(*id, task);
+            }
+            Some(Created::Replaced(id)) => {
+                if let Some(task) = self.tasks.get_mut(id) {
+                    task.replaced = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn stopped(&mut self, moment: Moment, token: Token) {
+        let attempt = self.attempts.iter_mut().rev().find(|attempt| attempt.token == token);
+        if let Some(attempt) = attempt {
+            attempt.stopped.get_or_insert(moment);
+        }
+    }
+}

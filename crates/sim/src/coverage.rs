@@ -1,0 +1,79 @@
+//! How often each kind of trouble happened: a batch of seeds that never met one proves nothing about it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Once more.
+    pub fn count(&self) {
+        self.add(1);
+    }
+
+    /// So many more.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// How often.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! coverage {
+    ($($name:ident),* $(,)?) => {
+        /// How often each kind of trouble happened.
+        #[derive(Default)]
+        #[expect(missing_docs, reason = "each counter says what it counts")]
+        pub struct Coverage { $(pub $name: Counter),* }
+
+        impl Coverage {
+            /// All of it, by name.
+            pub fn all(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.get())),*]
+            }
+
+            /// Adds another run's.
+            pub fn add(&self, other: &Coverage) {
+                $(self.$name.add(other.$name.get());)*
+            }
+        }
+    };
+}
+
+coverage!(
+    kills,
+    freezes,
+    hand_overs,
+    losses,
+    reloads,
+    store_delays,
+    store_requests_lost,
+    store_answers_lost,
+    store_writes_torn,
+    answers_unknown,
+    steps_back,
+    steps_forward,
+    jumps_doubted,
+    panics,
+    parked_in_lane,
+    parked_for_handler,
+    parked_for_destination,
+    refiled,
+    lanes_held,
+    obstacles_cleared,
+    low_water_marks,
+    leases_recorded,
+    revived,
+    queue_pauses,
+    floods,
+    cancels_won,
+    cancels_lost,
+    moves,
+    replaced,
+    kept,
+    tasks_ended,
+);

@@ -1,0 +1,158 @@
+//! Everything that happened in a run, in true time, seen from outside: what the checkers judge by.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use punctual_core::{Answer, Change};
+use punctual_core::{Created, EndState, Epoch, Fence, LaneId, PartitionId, Spec, TaskId, Timestamp, Token};
+use xxhash_rust::xxh3::Xxh3;
+
+/// When, in the order in which things happened.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Moment {
+    /// True time.
+    pub at: Timestamp,
+    /// The order among things of the same time.
+    pub order: u64,
+}
+
+/// Names a node's process: a restart is another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Process {
+    /// Which node.
+    pub node: usize,
+    /// Which life of it.
+    pub life: u32,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// A user asked for a task.
+    CreateCalled {
+        /// Which request.
+        no: u64,
+        /// For what.
+        spec: Arc<Spec>,
+    },
+    /// … and was told this; `None`: nothing certain.
+    CreateAnswered {
+        /// Which request.
+        no: u64,
+        /// What became of it.
+        created: Option<Created>,
+    },
+    /// A user asked for a change of a task.
+    AmendCalled {
+        /// Which request.
+        no: u64,
+        /// Which task.
+        id: TaskId,
+        /// What for.
+        what: Amending,
+    },
+    /// … and was told this; `None`: nothing certain.
+    AmendAnswered {
+        /// Which request.
+        no: u64,
+        /// What became of it.
+        answer: Option<Answer>,
+    },
+    /// An attempt began.
+    Started {
+        /// Where.
+        process: Process,
+        /// Which.
+        token: Token,
+        /// What that machine's wall clock showed.
+        wall: Timestamp,
+        /// When the task was due, as the attempt was told.
+        due: Timestamp,
+        /// Its lane.
+        lane: Option<LaneId>,
+    },
+    /// An attempt is over: it returned, was stopped, or died with its process.
+    Stopped {
+        /// Which.
+        token: Token,
+        /// Whether it did what it should.
+        succeeded: bool,
+    },
+    /// The store took these changes whole.
+    Written {
+        /// Under which fence.
+        fence: Fence,
+        /// What.
+        changes: Vec<Change>,
+    },
+    /// The store gave a partition to somebody.
+    Claimed {
+        /// Which.
+        partition: PartitionId,
+        /// Under this epoch.
+        epoch: Epoch,
+    },
+    /// A process died, or was paused, or could not say that it lives.
+    Silenced(Process),
+    /// Faults are over: from here on everything must come to its end.
+    Calm,
+    /// How a task ended, as the store says when all is over.
+    Final {
+        /// Which.
+        id: TaskId,
+        /// How.
+        end: Option<EndState>,
+    },
+    /// A low-water mark was written above something that lives.
+    MarkPassed(String),
+    /// Something in a process panicked that should not have.
+    Panicked(String),
+    /// How many tasks a process held in memory.
+    Measured {
+        /// Which.
+        process: Process,
+        /// So many.
+        loaded: usize,
+    },
+}
+
+/// What a user wants of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amending {
+    /// Cancel.
+    Cancel,
+    /// Another time.
+    Move(Timestamp),
+    /// Now.
+    Run,
+    /// Again.
+    Retry,
+}
+
+/// Everything that happened.
+#[derive(Default)]
+pub struct History {
+    log: Mutex<Vec<(Moment, Happening)>>,
+}
+
+impl History {
+    /// Notes that something happened.
+    pub fn note(&self, at: Timestamp, happening: Happening) {
+        let mut log = self.log();
+        let order = log.len() as u64;
+        log.push((Moment { at, order }, happening));
+    }
+
+    /// All of it, in order.
+    pub fn log(&self) -> MutexGuard<'_, Vec<(Moment, Happening)>> {
+        self.log.lock().expect("nothing panics while it holds the log")
+    }
+
+    /// One number for all of it: two runs of one seed must agree.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3::new();
+        for (moment, happening) in self.log().iter() {
+            hash.update(format!("{moment:?} {happening:?}").as_bytes());
+        }
+        hash.digest()
+    }
+}

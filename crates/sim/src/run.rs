@@ -1,0 +1,234 @@
+//! One run of one seed: a storm of faults, then calm, then judgement.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use punctual::shell::Command;
+use punctual_core::WaitState;
+use punctual_store::{Filter, Found, Listed, Query, Store};
+use tokio::sync::oneshot;
+
+use crate::bugs::Bug;
+use crate::checkers::{self, Violation};
+use crate::coverage::Coverage;
+use crate::history::{Amending, Happening, Process};
+use crate::targets::{PLANNED_PANIC, pass};
+use crate::users::Users;
+use crate::world::{PARTITIONS, World};
+
+/// What a run came to.
+pub struct Outcome {
+    /// What was promised and not kept.
+    pub violations: Vec<Violation>,
+    /// What happened, and how often.
+    pub coverage: Arc<Coverage>,
+    /// The same for every run of the same seed.
+    pub fingerprint: u64,
+    /// How much happened.
+    pub events: usize,
+    /// The log, when asked for.
+    pub log: Vec<String>,
+}
+
+/// After the last fault, everything has ended within this time.
+const HEALED_WITHIN: Duration = Duration::from_secs(600);
+
+thread_local! {
+    /// A run stays on its thread, and so do its panics.
+    static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Planned panics are silent; any other is kept, and counts against the run.
+pub fn listen_for_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string();
+        if !text.contains(PLANNED_PANIC) {
+            PANICS.with_borrow_mut(|panics| panics.push(text));
+        }
+    }));
+}
+
+/// Runs a seed.
+pub fn run(seed: u64, bug: Option<Bug>, keep_log: bool) -> Outcome {
+    PANICS.with_borrow_mut(Vec::clear);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without IO can always be made");
+    runtime.block_on(async {
+        let mut world = World::new(seed, bug);
+        let mut users = Users::default();
+        storm(&mut world, &mut users).await;
+        let unfinished = calm(&mut world, &mut users).await;
+        look_at_the_end(&world, &users).await;
+        judge(&world, unfinished, keep_log)
+    })
+}
+
+async fn storm(world: &mut World, users: &mut Users) {
+    for node in 0..world.nodes.len() {
+        world.start(node).await;
+    }
+    let steps = 80 + world.dice.below(160);
+    for _ in 0..steps {
+        let wait = *world.dice.pick(&[1, 5, 20, 100, 400, 1_500]);
+        pass(world.dice.up_to(Duration::from_millis(wait))).await;
+        world.watch_over().await;
+        step(world, users).await;
+        measure(world).await;
+    }
+}
+
+/// One thing that users or fate do.
+async fn step(world: &mut World, users: &mut Users) {
+    let node = world.dice.below(world.nodes.len() as u64) as usize;
+    match world.dice.below(100) {
+        0..48 => {
+            let count = *world.dice.pick(&[1, 1, 2, 3, 5]);
+            users.create(world, count);
+        }
+        48..68 => users.amend(world),
+        68..72 => users.toggle_queue(world),
+        72..73 => {
+            users.create(world, 60);
+            world.coverage.floods.count();
+        }
+        73..77 => world.kill(node),
+        77..84 if world.nodes[node].process.is_none() => world.start(node).await,
+        77..80 => world.freeze(node),
+        80..88 => world.thaw(node),
+        88..92 => {
+            let partition = world.dice.below(world.owners.len() as u64) as usize;
+            world.hand_over(partition).await;
+        }
+        92..95 => step_clock(world, node),
+        95..96 => {
+            world.late_handler.store(true, Ordering::Relaxed);
+            (0..world.nodes.len()).for_each(|node| world.tell(node, Command::ReceiversChanged));
+        }
+        _ => world.repair_ownership().await,
+    }
+}
+
+fn step_clock(world: &mut World, node: usize) {
+    let by = *world.dice.pick(&[300_000, 2_000_000, 30_000_000, 86_400_000_000]);
+    let error = world.nodes[node].clock.wall_error_micros();
+    // Clocks are put right again sooner or later, as time servers do.
+    let step = if error != 0 {
+        -error
+    } else if world.dice.chance(50) {
+        by
+    } else {
+        -by.min(30_000_000)
+    };
+    world.nodes[node].clock.step_wall(step);
+}
+
+/// No more faults. Returns how many tasks had not ended when patience ran out.
+async fn calm(world: &mut World, users: &mut Users) -> usize {
+    world.faulty.calm();
+    world.calm.store(true, Ordering::Relaxed);
+    world.history.note(world.clock.true_now().wall, Happening::Calm);
+    for node in 0..world.nodes.len() {
+        let error = world.nodes[node].clock.wall_error_micros();
+        world.nodes[node].clock.step_wall(-error);
+        world.thaw(node);
+        if world.nodes[node].process.is_none() {
+            world.start(node).await;
+        }
+        world.tell(node, Command::ReceiversChanged);
+    }
+    users.resume_all(world);
+    let began = world.clock.true_now().boot;
+    loop {
+        for _ in 0..5 {
+            pass(Duration::from_secs(1)).await;
+            world.watch_over().await;
+        }
+        world.repair_ownership().await;
+        measure(world).await;
+        let live = release_blocked_lanes(world, users).await;
+        if live == 0 || world.clock.true_now().boot.since(began) > HEALED_WITHIN {
+            return live;
+        }
+    }
+}
+
+/// The operator looks at blocked lanes and retries their heads. Returns how many tasks have not ended.
+async fn release_blocked_lanes(world: &mut World, users: &mut Users) -> usize {
+    let page = world.store.list(&Filter::default(), None, 1_000).await.unwrap_or_default();
+    let blocked: Vec<_> = page
+        .tasks
+        .iter()
+        .filter_map(|listed| match listed {
+            Listed::Live(task) if task.state == WaitState::Blocked => Some(task.id),
+            _ => None,
+        })
+        .collect();
+    for id in blocked {
+        users.send_amend(world, id, Amending::Retry);
+    }
+    page.tasks.len()
+}
+
+/// Notes how each task ended, from the store itself.
+async fn look_at_the_end(world: &World, users: &Users) {
+    let known = users.known.lock().expect("no user panics").clone();
+    for id in known {
+        let found = world.store.find(id.partition(PARTITIONS), &[Query::Id(id)]).await.unwrap_or_default();
+        let end = match found.into_iter().next().flatten() {
+            Some(Found::Ended(ended)) => Some(ended.end.state),
+            Some(Found::Forgotten { state, .. }) => Some(state),
+            Some(Found::Live(_)) | None => None,
+        };
+        if end.is_some() {
+            world.coverage.tasks_ended.count();
+        }
+        world.history.note(world.clock.true_now().wall, Happening::Final { id, end });
+    }
+}
+
+async fn measure(world: &mut World) {
+    for node in 0..world.nodes.len() {
+        let (reply, measured) = oneshot::channel();
+        if !world.nodes[node].is_heard() {
+            continue;
+        }
+        world.tell(node, Command::Measure(reply));
+        if let Ok((loaded, _)) = measured.await {
+            let process = Process { node, life: world.nodes[node].life };
+            world.history.note(world.clock.true_now().wall, Happening::Measured { process, loaded });
+        }
+    }
+}
+
+fn judge(world: &World, unfinished: usize, keep_log: bool) -> Outcome {
+    for panic in PANICS.take() {
+        world.history.note(world.clock.true_now().wall, Happening::Panicked(panic));
+    }
+    let counts = world.faulty.counts();
+    world.coverage.store_delays.add(counts.delays);
+    world.coverage.store_requests_lost.add(counts.requests_lost);
+    world.coverage.store_answers_lost.add(counts.answers_lost);
+    world.coverage.store_writes_torn.add(counts.torn);
+    let log = world.history.log().clone();
+    let mut violations = checkers::check_all(&log);
+    if unfinished > 0 {
+        violations.push(Violation::new(
+            "heals",
+            format!("{unfinished} tasks had not ended {HEALED_WITHIN:?} after the last fault"),
+        ));
+    }
+    let text =
+        |(moment, happening): &(crate::history::Moment, Happening)| format!("{:?} {happening:?}", moment.at);
+    Outcome {
+        violations,
+        coverage: world.coverage.clone(),
+        fingerprint: world.history.fingerprint(),
+        events: log.len(),
+        log: if keep_log { log.iter().map(text).collect() } else { Vec::new() },
+    }
+}

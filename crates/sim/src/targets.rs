@@ -1,0 +1,135 @@
+//! What attempts do when they run: succeed, fail, panic, hang, as their payload says, and always on record.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use punctual::clock::SimulatedClock;
+use punctual::{Executor, Running};
+use punctual_core::{Attempt, Outcome, Token};
+
+use crate::history::{Happening, History, Process};
+
+/// What a task does, written in its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// How its first attempts go.
+    pub at_first: Trouble,
+    /// How many of them.
+    pub times: u8,
+    /// How long an attempt takes.
+    pub millis: u16,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// Nothing.
+    None,
+    /// It fails.
+    Fails,
+    /// It panics.
+    Panics,
+    /// It takes longer than it may.
+    Hangs,
+    /// It fails for good.
+    GivesUp,
+}
+
+impl Plan {
+    /// The payload.
+    pub fn to_bytes(self) -> Bytes {
+        let [high, low] = self.millis.to_be_bytes();
+        Bytes::copy_from_slice(&[self.at_first as u8, self.times, high, low])
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Plan {
+        let troubles = [Trouble::None, Trouble::Fails, Trouble::Panics, Trouble::Hangs, Trouble::GivesUp];
+        let &[trouble, times, high, low] = bytes else { panic!("a payload of ours has four bytes") };
+        let at_first = troubles.get(usize::from(trouble)).copied().unwrap_or(Trouble::None);
+        Plan { at_first, times, millis: u16::from_be_bytes([high, low]) }
+    }
+}
+
+/// Runs attempts on one process.
+pub struct Targets {
+    pub process: Process,
+    pub history: Arc<History>,
+    pub clock: SimulatedClock,
+    /// Once it is calm, everything succeeds.
+    pub calm: Arc<AtomicBool>,
+    /// A handler that exists only once it is calm, or after a while.
+    pub late_handler: Arc<AtomicBool>,
+}
+
+/// The text by which a planned panic is told from a real one.
+pub const PLANNED_PANIC: &str = "planned panic of a handler";
+
+/// Notes the end of an attempt, however it ends.
+struct OnRecord {
+    token: Token,
+    succeeded: bool,
+    history: Arc<History>,
+    clock: SimulatedClock,
+}
+
+impl OnRecord {
+    /// It ended by itself.
+    fn returned(mut self, outcome: Outcome) -> Outcome {
+        self.succeeded = matches!(outcome, Outcome::Succeeded(_));
+        outcome
+    }
+}
+
+impl Drop for OnRecord {
+    fn drop(&mut self) {
+        let stopped = Happening::Stopped { token: self.token, succeeded: self.succeeded };
+        self.history.note(self.clock.true_now().wall, stopped);
+    }
+}
+
+impl Executor for Targets {
+    fn run(&self, attempt: Attempt) -> Running {
+        let (history, clock, calm) = (self.history.clone(), self.clock.clone(), self.calm.clone());
+        let started = Happening::Started {
+            process: self.process,
+            token: attempt.token,
+            wall: clock.now().wall,
+            due: attempt.spec.at,
+            lane: attempt.spec.lane_id(attempt.token.id.queue),
+        };
+        history.note(clock.true_now().wall, started);
+        let on_record = OnRecord { token: attempt.token, succeeded: false, history, clock };
+        Box::pin(async move {
+            let plan = Plan::from_bytes(&attempt.spec.payload);
+            pass(Duration::from_millis(u64::from(plan.millis))).await;
+            let outcome = match plan.at_first {
+                _ if calm.load(Ordering::Relaxed) => Outcome::Succeeded(Bytes::new()),
+                _ if attempt.token.attempt > u32::from(plan.times) => Outcome::Succeeded(Bytes::new()),
+                Trouble::None => Outcome::Succeeded(Bytes::new()),
+                Trouble::Fails => Outcome::Failed { error: "planned".into(), retry_after: None },
+                Trouble::Panics => panic!("{PLANNED_PANIC}"),
+                Trouble::Hangs => {
+                    pass(2 * attempt.timeout).await;
+                    Outcome::Failed { error: "late".into(), retry_after: None }
+                }
+                Trouble::GivesUp => Outcome::GaveUp("planned".into()),
+            };
+            on_record.returned(outcome)
+        })
+    }
+
+    fn receivers(&self) -> Vec<Box<str>> {
+        let late = self.late_handler.load(Ordering::Relaxed) || self.calm.load(Ordering::Relaxed);
+        let mut names: Vec<Box<str>> = vec!["work".into()];
+        names.extend(late.then(|| "late".into()));
+        names
+    }
+}
+
+/// Time passes on the paused clock.
+#[expect(clippy::disallowed_methods, reason = "simulated time passes only by waiting for it")]
+pub async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}

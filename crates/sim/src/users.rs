@@ -1,0 +1,203 @@
+//! Users: they create, cancel, move, run and retry tasks, and write down what they were told.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use punctual::shell::Command;
+use punctual_core::{
+    Amendment, Answer, Ask, Created, Draft, OnConflict, PartitionId, Priority, QueueId, Route, Spec, Target,
+    TaskId, Timestamp,
+};
+use tokio::sync::oneshot;
+
+use crate::history::{Amending, Happening};
+use crate::targets::{Plan, Trouble};
+use crate::world::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED, PARTITIONS, World};
+
+/// Tasks that users know of, so that they can ask for changes.
+pub type Known = Arc<Mutex<Vec<TaskId>>>;
+
+/// All users together.
+#[derive(Default)]
+pub struct Users {
+    next: u64,
+    pub known: Known,
+    /// The latest due time asked for in each lane: most users ask in order.
+    lanes: Vec<Timestamp>,
+}
+
+const LANES: u64 = 6;
+
+impl Users {
+    /// Somebody asks for a few tasks, or for many.
+    pub fn create(&mut self, world: &mut World, count: u64) {
+        for _ in 0..count {
+            let draft = self.draft(world);
+            self.send_create(world, draft);
+        }
+    }
+
+    fn draft(&mut self, world: &mut World) -> Draft {
+        let now = world.clock.true_now().wall;
+        let queue = *world.dice.pick(&[BLOCKING, BLOCKING, FLOWING, FLOWING, LIMITED, EXCLUSIVE]);
+        let lane = world.dice.chance(55).then(|| world.dice.below(LANES));
+        let at = self.due(world, now, lane);
+        let mut spec = Spec::new(target(world), at);
+        spec.lane = lane.map(|lane| format!("lane-{lane}").into());
+        spec.payload = plan(world).to_bytes();
+        if world.dice.chance(15) {
+            spec.unique_key = Some(format!("key-{}", world.dice.below(4)).into());
+            // Whole seconds, so that identities meet.
+            spec.at = Timestamp::from_secs(spec.at.as_micros() / 1_000_000);
+        }
+        if world.dice.chance(5) {
+            spec.expires_at = Some(spec.at + world.dice.up_to(Duration::from_secs(20)));
+        }
+        let level = if spec.lane.is_some() { 5 } else { world.dice.below(10) as u8 };
+        let route = spec.routing_key().map_or_else(|| Route::anywhere(world.dice.roll() as u32), Route::of);
+        let on_conflict = *world.dice.pick(&[OnConflict::Replace, OnConflict::Keep, OnConflict::Error]);
+        let priority = Priority::new(level).unwrap_or_default();
+        Draft { route, queue, priority, spec: Arc::new(spec), on_conflict }
+    }
+
+    /// Most tasks are due soon, some late, some much later; within a lane mostly one after the other.
+    fn due(&mut self, world: &mut World, now: Timestamp, lane: Option<u64>) -> Timestamp {
+        let far = *world.dice.pick(&[0, 100, 1_000, 5_000, 15_000, 60_000]);
+        let at = now + world.dice.up_to(Duration::from_millis(far + 1));
+        let Some(lane) = lane else { return at };
+        self.lanes.resize(LANES as usize, Timestamp::MIN);
+        let last = &mut self.lanes[lane as usize];
+        let near = now + world.dice.up_to(Duration::from_millis(3_000));
+        let in_order = if world.dice.chance(85) { near.max(*last) } else { at };
+        *last = in_order.min(now + Duration::from_secs(30)).max(*last);
+        in_order
+    }
+
+    fn send_create(&mut self, world: &mut World, draft: Draft) {
+        self.next += 1;
+        let no = self.next;
+        let (history, clock, known) = (world.history.clone(), world.clock.clone(), self.known.clone());
+        let coverage = world.coverage.clone();
+        let partition = draft.route.partition(PARTITIONS);
+        let called = Happening::CreateCalled { no, spec: draft.spec.clone() };
+        history.note(clock.true_now().wall, called);
+        let answer = ask(world, partition, Ask::Create(vec![draft]));
+        tokio::spawn(async move {
+            let created = match answer.await {
+                Some(Answer::Created(created)) => created.into_iter().next(),
+                // Refused for certain: as if it had never been asked.
+                Some(Answer::NotOwner | Answer::Overloaded) => Some(Created::Past),
+                _ => None,
+            };
+            match &created {
+                Some(Created::New(id)) => known.lock().expect("no user panics").push(*id),
+                Some(Created::Replaced(_)) => coverage.replaced.count(),
+                Some(Created::Kept(..)) => coverage.kept.count(),
+                None => coverage.answers_unknown.count(),
+                Some(_) => {}
+            }
+            history.note(clock.true_now().wall, Happening::CreateAnswered { no, created });
+        });
+    }
+
+    /// Somebody wants something of a task that was created earlier.
+    pub fn amend(&mut self, world: &mut World) {
+        let known = self.known.lock().expect("no user panics").clone();
+        if known.is_empty() {
+            return;
+        }
+        // Mostly a recent one: the old ones have ended.
+        let back = 1 + world.dice.below(known.len().min(25) as u64) as usize;
+        let id = known[known.len() - back];
+        let now = world.clock.true_now().wall;
+        let what = match world.dice.below(10) {
+            0..4 => Amending::Cancel,
+            4..7 => Amending::Move(now + world.dice.up_to(Duration::from_secs(20))),
+            7..9 => Amending::Run,
+            _ => Amending::Retry,
+        };
+        self.send_amend(world, id, what);
+    }
+
+    pub fn send_amend(&mut self, world: &mut World, id: TaskId, what: Amending) {
+        self.next += 1;
+        let no = self.next;
+        let (history, clock, coverage) = (world.history.clone(), world.clock.clone(), world.coverage.clone());
+        history.note(clock.true_now().wall, Happening::AmendCalled { no, id, what });
+        let amendment = match what {
+            Amending::Cancel => Amendment::Cancel,
+            Amending::Move(at) => Amendment::Move(at),
+            Amending::Run => Amendment::Run,
+            Amending::Retry => Amendment::Retry,
+        };
+        let answer = ask(world, id.partition(PARTITIONS), Ask::Amend(id, amendment));
+        tokio::spawn(async move {
+            let answer = answer.await;
+            match (what, &answer) {
+                (_, None | Some(Answer::Unknown)) => coverage.answers_unknown.count(),
+                (Amending::Cancel, Some(Answer::Cancelled)) => coverage.cancels_won.count(),
+                (Amending::Cancel, Some(_)) => coverage.cancels_lost.count(),
+                (Amending::Move(_), Some(Answer::Amended(_))) => coverage.moves.count(),
+                _ => {}
+            }
+            let answer = answer.filter(|answer| *answer != Answer::Unknown);
+            history.note(clock.true_now().wall, Happening::AmendAnswered { no, answer });
+        });
+    }
+
+    /// Pauses or resumes a queue.
+    pub fn toggle_queue(&mut self, world: &mut World) {
+        let queue = *world.dice.pick(&[BLOCKING, FLOWING, LIMITED, EXCLUSIVE]);
+        let mut settings = world.queues.get(queue).clone();
+        settings.paused = !settings.paused;
+        if settings.paused {
+            world.coverage.queue_pauses.count();
+        }
+        world.set_queue(queue, settings);
+    }
+
+    /// All queues go on.
+    pub fn resume_all(&mut self, world: &mut World) {
+        for queue in [BLOCKING, FLOWING, LIMITED, EXCLUSIVE].map(|QueueId(number)| QueueId(number)) {
+            let mut settings = world.queues.get(queue).clone();
+            settings.paused = false;
+            world.set_queue(queue, settings);
+        }
+    }
+}
+
+/// Asks the node that should own the partition. `None`: nobody can say what became of it.
+fn ask(world: &World, partition: PartitionId, ask: Ask) -> impl Future<Output = Option<Answer>> + use<> {
+    let node = &world.nodes[world.owners[usize::from(partition.0)]];
+    let (reply, answer) = oneshot::channel();
+    let sent = match &node.process {
+        Some(process) => process.commands.try_send(Command::Ask { partition, ask, reply }).is_ok(),
+        None => false,
+    };
+    async move { if sent { answer.await.ok() } else { Some(Answer::NotOwner) } }
+}
+
+fn target(world: &mut World) -> Target {
+    match world.dice.below(10) {
+        0 => Target::Handler("late".into()),
+        1..4 => Target::Destination(format!("host-{}", world.dice.below(2)).into()),
+        _ => Target::Handler("work".into()),
+    }
+}
+
+fn plan(world: &mut World) -> Plan {
+    let at_first = *world.dice.pick(&[
+        Trouble::None,
+        Trouble::None,
+        Trouble::None,
+        Trouble::None,
+        Trouble::Fails,
+        Trouble::Fails,
+        Trouble::Panics,
+        Trouble::Hangs,
+        Trouble::GivesUp,
+    ]);
+    let times = *world.dice.pick(&[1, 1, 2, 3, 9]);
+    let millis = *world.dice.pick(&[0, 1, 10, 100, 1_000]);
+    Plan { at_first, times, millis }
+}

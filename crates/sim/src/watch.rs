@@ -1,0 +1,212 @@
+//! The store as it truly is: notes what was written whole, before any fault can hide it. Bugs are planted here.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use punctual::clock::SimulatedClock;
+use punctual_core::{
+    Change, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, Timestamp, WindowId,
+};
+use punctual_store::{
+    Claim, Filter, Found, Held, Loaded, MapEntry, MemoryStore, Meta, Ownership, Page, PageKey, Pruned, Query,
+    Recorded, Retention, Standing, Store, StoreError, Swap, Tear, TearableStore,
+};
+
+use crate::bugs::Bug;
+use crate::history::{Happening, History};
+
+/// The store as it truly is.
+#[derive(Clone)]
+pub struct Watched {
+    pub store: MemoryStore,
+    pub history: Arc<History>,
+    pub clock: SimulatedClock,
+    pub bug: Option<Bug>,
+}
+
+impl Watched {
+    fn written(&self, fence: Fence, changes: &[Change]) {
+        let at = self.clock.true_now().wall;
+        self.history.note(at, Happening::Written { fence, changes: changes.to_vec() });
+    }
+
+    async fn write(&self, asked: &[(Fence, Vec<Change>)], tears: &[Tear]) -> Vec<Recorded> {
+        let batch = self.bug.map_or_else(|| asked.to_vec(), |bug| bug.bend_batch(asked));
+        let mut answers = self.store.record_torn(&batch, tears).await;
+        for (place, answer) in answers.iter_mut().enumerate() {
+            let ((fence, changes), tear) = (&batch[place], &tears[place]);
+            if *answer == Recorded::Fenced && self.bug == Some(Bug::StoreIgnoresFences) {
+                *answer = self.write_unfenced(*fence, changes).await;
+            }
+            if *answer == Recorded::Done && *tear == Tear::Whole {
+                // What the owner believes is written, whatever a planted bug made of it.
+                self.written(*fence, &asked[place].1);
+                self.check_marks(*fence, changes).await;
+            }
+        }
+        answers
+    }
+
+    /// Looks below each mark that was just written.
+    async fn check_marks(&self, fence: Fence, changes: &[Change]) {
+        for change in changes {
+            let Change::LowWater(window, mark) = change else { continue };
+            let below = self.store.load(fence.partition, *window, RowKey::FIRST, *mark, 1).await;
+            if let Some(task) = below.ok().and_then(|below| below.tasks.into_iter().next()) {
+                let what = format!("task {} lives at {:?}, below the mark {mark:?}", task.id, task.wake_at);
+                self.history.note(self.clock.true_now().wall, Happening::MarkPassed(what));
+            }
+        }
+    }
+
+    /// As a store without fences would: under whatever epoch is in force.
+    async fn write_unfenced(&self, fence: Fence, changes: &[Change]) -> Recorded {
+        let ownerships = self.store.ownerships().await.unwrap_or_default();
+        let present = ownerships.iter().find(|ownership| ownership.partition == fence.partition);
+        let Some(present) = present else { return Recorded::Fenced };
+        let forged = Fence { epoch: present.epoch, ..fence };
+        let answers = self.store.record(&[(forged, changes.to_vec())]).await;
+        answers.first().copied().unwrap_or(Recorded::Fenced)
+    }
+}
+
+impl TearableStore for Watched {
+    async fn record_torn(&self, batch: &[(Fence, Vec<Change>)], tears: &[Tear]) -> Vec<Recorded> {
+        self.write(batch, tears).await
+    }
+}
+
+impl Store for Watched {
+    async fn meta(&self) -> Result<Meta, StoreError> {
+        self.store.meta().await
+    }
+
+    async fn ownerships(&self) -> Result<Vec<Ownership>, StoreError> {
+        self.store.ownerships().await
+    }
+
+    async fn claim(&self, partition: PartitionId, seen: Epoch, owner: &str) -> Result<Claim, StoreError> {
+        let claim = self.store.claim(partition, seen, owner).await?;
+        if let Claim::Won(epoch) = claim {
+            self.history.note(self.clock.true_now().wall, Happening::Claimed { partition, epoch });
+        }
+        Ok(claim)
+    }
+
+    async fn release(&self, fence: Fence) -> Result<(), StoreError> {
+        self.store.release(fence).await
+    }
+
+    async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
+        self.write(batch, &vec![Tear::Whole; batch.len()]).await
+    }
+
+    async fn standing(&self, partition: PartitionId) -> Result<Standing, StoreError> {
+        let mut standing = self.store.standing(partition).await?;
+        if let Some(bug) = self.bug {
+            bug.bend_standing(self.clock.true_now().wall, &mut standing);
+        }
+        Ok(standing)
+    }
+
+    async fn held(
+        &self,
+        partition: PartitionId,
+        after: Option<Obstacle>,
+        limit: usize,
+    ) -> Result<Vec<Held>, StoreError> {
+        let held = self.store.held(partition, after, limit).await?;
+        Ok(if self.bug == Some(Bug::TakeoverForgetsHeldLanes) { Vec::new() } else { held })
+    }
+
+    async fn load(
+        &self,
+        partition: PartitionId,
+        window: WindowId,
+        from: RowKey,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Loaded, StoreError> {
+        let mut loaded = self.store.load(partition, window, from, until, limit).await?;
+        if let Some(bug) = self.bug {
+            bug.bend_loaded(limit, &mut loaded);
+        }
+        Ok(loaded)
+    }
+
+    async fn parked(
+        &self,
+        partition: PartitionId,
+        obstacle: Obstacle,
+        from: RowKey,
+        limit: usize,
+    ) -> Result<Vec<Task>, StoreError> {
+        let mut tasks = self.store.parked(partition, obstacle, from, limit).await?;
+        if self.bug == Some(Bug::ParkedPageSkipsItsFirstRow) && tasks.len() > 1 {
+            tasks.remove(0);
+        }
+        Ok(tasks)
+    }
+
+    async fn find(
+        &self,
+        partition: PartitionId,
+        queries: &[Query],
+    ) -> Result<Vec<Option<Found>>, StoreError> {
+        let mut found = self.store.find(partition, queries).await?;
+        if self.bug == Some(Bug::IdentityIsNotLookedUp) {
+            for (query, found) in queries.iter().zip(&mut found) {
+                found.take_if(|_| matches!(query, Query::Identity(_)));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn list(&self, filter: &Filter, from: Option<PageKey>, limit: usize) -> Result<Page, StoreError> {
+        self.store.list(filter, from, limit).await
+    }
+
+    async fn prune(
+        &self,
+        fence: Fence,
+        queue: QueueId,
+        retention: Retention,
+        buckets_max: usize,
+    ) -> Result<Pruned, StoreError> {
+        self.store.prune(fence, queue, retention, buckets_max).await
+    }
+
+    async fn schedules(
+        &self,
+        partition: PartitionId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(Box<str>, Bytes)>, StoreError> {
+        self.store.schedules(partition, after, limit).await
+    }
+
+    async fn get(&self, now: Timestamp, key: &str) -> Result<Option<MapEntry>, StoreError> {
+        self.store.get(now, key).await
+    }
+
+    async fn entries(
+        &self,
+        now: Timestamp,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(Box<str>, MapEntry)>, StoreError> {
+        self.store.entries(now, prefix, after, limit).await
+    }
+
+    async fn compare_and_set(
+        &self,
+        now: Timestamp,
+        key: &str,
+        expected: Option<u64>,
+        value: Option<Bytes>,
+        expires_at: Option<Timestamp>,
+    ) -> Result<Swap, StoreError> {
+        self.store.compare_and_set(now, key, expected, value, expires_at).await
+    }
+}

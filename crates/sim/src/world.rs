@@ -1,0 +1,438 @@
+//! A small cluster with users, and everything that can go wrong with it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use punctual::clock::{Clock, SimulatedClock};
+use punctual::shell::{Command, Parts, Shell};
+use punctual::{Note, Observer};
+use punctual_core::{
+    BootTime, Change, Limits, Obstacle, OnExhausted, Outcome, PartitionId, QueueId, QueueSettings, Queues,
+    Rate, RetryPolicy, Settings, Timestamp, Token, Waits,
+};
+use punctual_store::faulty::{FaultRates, Faulty, SeededFaults};
+use punctual_store::{MemoryStore, Store};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::bugs::Bug;
+use crate::coverage::Coverage;
+use crate::dice::Dice;
+use crate::history::{Happening, History, Process};
+use crate::process::{Remote, Signal};
+use crate::targets::{Targets, pass};
+use crate::watch::Watched;
+
+pub const PARTITIONS: u16 = 4;
+/// Lanes that block when their head runs out of attempts.
+pub const BLOCKING: QueueId = QueueId(1);
+/// Lanes that go on.
+pub const FLOWING: QueueId = QueueId(2);
+/// A queue with a rate and a limit.
+pub const LIMITED: QueueId = QueueId(3);
+/// A queue whose starts are recorded first.
+pub const EXCLUSIVE: QueueId = QueueId(4);
+/// How long a node may start attempts after it was last heard of.
+const TRUST: Duration = Duration::from_secs(3);
+
+type Sleep = fn(Duration) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+type FaultyStore = Faulty<Watched, SeededFaults<Sleep>>;
+/// The store as a node reaches it.
+pub type NodeStore = Remote<FaultyStore>;
+
+/// A cluster.
+pub struct World {
+    pub dice: Dice,
+    pub clock: SimulatedClock,
+    pub history: Arc<History>,
+    pub coverage: Arc<Coverage>,
+    pub store: MemoryStore,
+    pub faulty: FaultyStore,
+    pub calm: Arc<AtomicBool>,
+    pub late_handler: Arc<AtomicBool>,
+    pub nodes: Vec<SimNode>,
+    /// Who is to own each partition.
+    pub owners: Vec<usize>,
+    pub queues: Queues,
+    pub bug: Option<Bug>,
+    forwarded: mpsc::Receiver<(Token, Outcome)>,
+    forward_to: mpsc::Sender<(Token, Outcome)>,
+}
+
+/// A node: a machine with a clock, and perhaps a process on it.
+pub struct SimNode {
+    pub clock: SimulatedClock,
+    pub life: u32,
+    pub process: Option<Running>,
+    pub stopped: bool,
+    /// It starts nothing after this.
+    pub trusted_until: BootTime,
+}
+
+/// A process at work.
+pub struct Running {
+    pub commands: mpsc::Sender<Command>,
+    pub signal: Signal,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    pub fn new(seed: u64, bug: Option<Bug>) -> World {
+        let mut dice = Dice::new(seed);
+        let clock = SimulatedClock::new(Timestamp::from_secs(1_800_000_000));
+        let history = Arc::<History>::default();
+        let store = MemoryStore::new(PARTITIONS);
+        let watched = Watched { store: store.clone(), history: history.clone(), clock: clock.clone(), bug };
+        let rates = fault_rates(&mut dice);
+        let sleep: Sleep = |delay| Box::pin(pass(delay));
+        let faulty = Faulty::new(watched, SeededFaults::new(dice.roll(), rates, sleep));
+        let (forward_to, forwarded) = mpsc::channel(10_000);
+        let count = 2 + dice.below(2) as usize;
+        let nodes = (0..count).map(|_| SimNode::new(&clock)).collect();
+        World {
+            dice,
+            clock,
+            history,
+            coverage: Arc::default(),
+            store,
+            faulty,
+            calm: Arc::default(),
+            late_handler: Arc::default(),
+            nodes,
+            owners: (0..usize::from(PARTITIONS)).map(|partition| partition % count).collect(),
+            queues: queues(),
+            bug,
+            forwarded,
+            forward_to,
+        }
+    }
+
+    /// Starts a process on a node, and gives it the partitions that are meant for it.
+    pub async fn start(&mut self, node: usize) {
+        let life = self.nodes[node].life + 1;
+        let process = Process { node, life };
+        let observer = Witness { process, coverage: self.coverage.clone() };
+        // A machine that starts with a date far off is another matter: nothing tells it so.
+        let error = self.nodes[node].clock.wall_error_micros();
+        if error.abs() > 60_000_000 {
+            self.nodes[node].clock.step_wall(-error);
+        }
+        let mut clock = Clock::simulated(self.nodes[node].clock.clone());
+        if self.bug == Some(Bug::ClockRunsAhead) {
+            let ahead = self.nodes[node].clock.ahead(50_000);
+            clock = Clock::simulated(ahead);
+        }
+        clock = clock.guard(Duration::from_secs(600), Duration::from_secs(3_600));
+        let parts = Parts {
+            store: Arc::new(Remote(self.faulty.clone())),
+            executor: Arc::new(self.targets(node, process)),
+            observer: Arc::new(observer),
+            clock,
+            settings: self.settings(),
+            name: format!("node-{node}-{life}").into(),
+            attempts_inline: true,
+            forward_to: Some(self.forward_to.clone()),
+        };
+        // A process that cannot reach its store dies, and is started again later.
+        let Ok((shell, commands)) = Shell::<NodeStore>::new(parts).await else { return };
+        let signal = Signal::default();
+        let task = tokio::spawn(signal.govern(shell.run()));
+        self.nodes[node].life = life;
+        self.nodes[node].stopped = false;
+        self.nodes[node].process = Some(Running { commands, signal, task });
+        self.tell(node, Command::ReceiversChanged);
+        self.beat(node);
+        self.claim_own(node).await;
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self, node: usize) {
+        if let Some(process) = self.nodes[node].process.take() {
+            process.task.abort();
+            self.silenced(node);
+            self.coverage.kills.count();
+        }
+    }
+
+    /// `SIGSTOP`, or a machine that does not get to run.
+    pub fn freeze(&mut self, node: usize) {
+        if let Some(process) = &self.nodes[node].process {
+            process.signal.set_stopped(true);
+            self.nodes[node].stopped = true;
+            self.silenced(node);
+            self.coverage.freezes.count();
+        }
+    }
+
+    /// `SIGCONT`.
+    pub fn thaw(&mut self, node: usize) {
+        if let Some(process) = &self.nodes[node].process {
+            process.signal.set_stopped(false);
+            self.nodes[node].stopped = false;
+        }
+    }
+
+    fn silenced(&self, node: usize) {
+        let process = Process { node, life: self.nodes[node].life };
+        self.history.note(self.clock.true_now().wall, Happening::Silenced(process));
+    }
+
+    /// Nodes that are heard of may go on for a while; the partitions of those that are not go to others, once
+    /// they have certainly stopped starting things.
+    pub async fn watch_over(&mut self) {
+        let now = self.clock.true_now().boot;
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].is_heard() {
+                self.beat(node);
+            }
+        }
+        for partition in 0..usize::from(PARTITIONS) {
+            let owner = &self.nodes[self.owners[partition]];
+            if !owner.is_heard() && owner.trusted_until < now {
+                self.reassign(partition).await;
+            }
+        }
+        while let Ok((token, outcome)) = self.forwarded.try_recv() {
+            let owner = self.owners[usize::from(token.id.partition(PARTITIONS).0)];
+            self.tell(owner, Command::Report(token, outcome));
+        }
+    }
+
+    fn beat(&mut self, node: usize) {
+        let forever = BootTime::from_micros(u64::MAX);
+        let until = self.clock.true_now().boot + TRUST;
+        self.nodes[node].trusted_until = until;
+        let told = if self.bug == Some(Bug::ZombieTrustsItself) { forever } else { until };
+        self.tell(node, Command::TrustUntil(told));
+    }
+
+    async fn reassign(&mut self, partition: usize) {
+        let heard: Vec<usize> = (0..self.nodes.len()).filter(|&node| self.nodes[node].is_heard()).collect();
+        if !heard.is_empty() {
+            let node = *self.dice.pick(&heard);
+            self.owners[partition] = node;
+            self.claim(node, &[partition]).await;
+        }
+    }
+
+    /// Moves a partition to another node in good order.
+    pub async fn hand_over(&mut self, partition: usize) {
+        let (from, to) = (self.owners[partition], self.dice.below(self.nodes.len() as u64) as usize);
+        if from == to || !self.nodes[from].is_heard() || !self.nodes[to].is_heard() {
+            return;
+        }
+        let id = PartitionId(partition as u16);
+        let ownerships = self.store.ownerships().await.unwrap_or_default();
+        if ownerships[partition].owner != Some(self.name(from)) {
+            return;
+        }
+        self.tell(from, Command::HandOver(id));
+        for _ in 0..50 {
+            pass(Duration::from_millis(100)).await;
+            self.watch_over().await;
+            let ownerships = self.store.ownerships().await.unwrap_or_default();
+            if ownerships.iter().any(|ownership| ownership.partition == id && ownership.owner.is_none()) {
+                self.coverage.hand_overs.count();
+                self.owners[partition] = to;
+                return self.claim(to, &[partition]).await;
+            }
+        }
+        // It could not be released: whoever has it keeps it, and begins anew.
+        self.claim(from, &[partition]).await;
+    }
+
+    /// Claims whatever a node should own and nobody does: an answer may have been lost.
+    pub async fn repair_ownership(&mut self) {
+        let ownerships = self.store.ownerships().await.unwrap_or_default();
+        for ownership in ownerships {
+            let partition = usize::from(ownership.partition.0);
+            let named =
+                |node: &usize| ownership.owner == Some(self.name(*node)) && self.nodes[*node].is_heard();
+            if let Some(owner) = (0..self.nodes.len()).find(named) {
+                // Whoever has it and can be heard of keeps it, whatever was planned.
+                self.owners[partition] = owner;
+                continue;
+            }
+            let node = self.owners[partition];
+            if self.nodes[node].is_heard() {
+                self.tell(node, Command::Claim(vec![ownership.fence()]));
+            }
+        }
+    }
+
+    fn name(&self, node: usize) -> Box<str> {
+        format!("node-{node}-{}", self.nodes[node].life).into()
+    }
+
+    async fn claim_own(&mut self, node: usize) {
+        let own: Vec<usize> =
+            (0..self.owners.len()).filter(|&partition| self.owners[partition] == node).collect();
+        self.claim(node, &own).await;
+    }
+
+    /// Tells a node to take partitions over from whoever has them at this moment, and from nobody later.
+    async fn claim(&mut self, node: usize, partitions: &[usize]) {
+        let present = self.store.ownerships().await.unwrap_or_default();
+        let mut fences = Vec::new();
+        for &partition in partitions {
+            let owner = present[partition].owner.as_ref();
+            let heard = (0..self.nodes.len()).filter(|&other| other != node && self.nodes[other].is_heard());
+            match heard.into_iter().find(|&other| owner == Some(&self.name(other))) {
+                // Whoever has it and can be heard of keeps it, whatever was planned.
+                Some(other) => self.owners[partition] = other,
+                None => fences.push(present[partition].fence()),
+            }
+        }
+        self.tell(node, Command::Claim(fences));
+    }
+
+    /// Sends a command, if there is a process to get it.
+    pub fn tell(&self, node: usize, command: Command) {
+        if let Some(process) = &self.nodes[node].process {
+            process.commands.try_send(command).ok();
+        }
+    }
+
+    pub fn set_queue(&mut self, queue: QueueId, settings: QueueSettings) {
+        self.queues.set(queue, settings.clone());
+        for node in 0..self.nodes.len() {
+            self.tell(node, Command::SetQueue(queue, Box::new(settings.clone())));
+        }
+    }
+
+    fn targets(&self, node: usize, process: Process) -> Targets {
+        Targets {
+            process,
+            history: self.history.clone(),
+            clock: self.nodes[node].clock.clone(),
+            calm: self.calm.clone(),
+            late_handler: self.late_handler.clone(),
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        let late = self.late_handler.load(Ordering::Relaxed) || self.calm.load(Ordering::Relaxed);
+        let names = ["work"].into_iter().chain(late.then_some("late"));
+        Settings {
+            limits: limits(),
+            queues: self.queues.clone(),
+            receivers: names.map(Obstacle::handler).collect(),
+            nodes: 1,
+        }
+    }
+}
+
+impl SimNode {
+    fn new(clock: &SimulatedClock) -> SimNode {
+        SimNode {
+            clock: clock.another(),
+            life: 0,
+            process: None,
+            stopped: false,
+            trusted_until: BootTime::default(),
+        }
+    }
+
+    /// Whether it can say that it lives.
+    pub fn is_heard(&self) -> bool {
+        self.process.is_some() && !self.stopped
+    }
+}
+
+/// Small limits, so that every bound is met in a short run.
+pub fn limits() -> Limits {
+    Limits {
+        running_max: 6,
+        window_max: 16,
+        loaded_max: 24,
+        look_ahead: Duration::from_secs(8),
+        behind_max: 2,
+        parked_page: 3,
+        destination_waiting_max: 2,
+        destination_running_max: 2,
+        breaker_failures: 3,
+        breaker_rest: Duration::from_secs(2),
+        crashes_max: 6,
+        left_per_mark: 12,
+        ..Limits::default()
+    }
+}
+
+fn queues() -> Queues {
+    let retry = RetryPolicy {
+        waits: Waits::Growing {
+            min: Duration::from_millis(500),
+            max: Duration::from_secs(12),
+            factor_percent: 200,
+            jitter_percent: 50,
+        },
+        attempts_max: 5,
+        age_max: None,
+    };
+    let plain = QueueSettings { retry, timeout: Duration::from_secs(5), ..QueueSettings::default() };
+    let rate = Some(Rate { starts: 20, per: Duration::from_secs(1), burst: 3 });
+    let mut queues = Queues::default();
+    queues.set(BLOCKING, plain.clone());
+    queues.set(FLOWING, QueueSettings { on_exhausted: OnExhausted::DeadLetter, ..plain.clone() });
+    queues.set(LIMITED, QueueSettings { running_max: Some(2), rate, ..plain.clone() });
+    queues.set(EXCLUSIVE, QueueSettings { exclusive: true, ..plain });
+    queues
+}
+
+/// Some runs have a store that is merely slow, some one that is not atomic, some everything.
+fn fault_rates(dice: &mut Dice) -> FaultRates {
+    let mut rate = |max: u64| if dice.chance(60) { dice.below(max) as u32 } else { 0 };
+    FaultRates {
+        delay_per_mille: rate(200),
+        delay_max: Duration::from_millis(1 + u64::from(rate(3_000))),
+        request_lost_per_mille: rate(30),
+        answer_lost_per_mille: rate(30),
+        torn_per_mille: rate(40),
+    }
+}
+
+/// Counts what a process does, so that no batch of seeds passes idly.
+struct Witness {
+    #[expect(dead_code, reason = "named in debug output of a failing run")]
+    process: Process,
+    coverage: Arc<Coverage>,
+}
+
+impl Observer for Witness {
+    fn observe(&self, note: Note<'_>) {
+        let coverage = &self.coverage;
+        match note {
+            Note::PartitionReloaded(_) => coverage.reloads.count(),
+            Note::PartitionLost(_) => coverage.losses.count(),
+            Note::ClockStepped(step) if step.micros < 0 => coverage.steps_back.count(),
+            Note::ClockStepped(step) if !step.believed => coverage.jumps_doubted.count(),
+            Note::ClockStepped(_) => coverage.steps_forward.count(),
+            Note::Recorded(_, changes) => changes.iter().for_each(|change| self.recorded(change)),
+            Note::Reported(_, Outcome::Failed { error, .. }) if error.contains("panicked") => {
+                coverage.panics.count()
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Witness {
+    fn recorded(&self, change: &Change) {
+        let coverage = &self.coverage;
+        match change {
+            Change::Refiled { task, .. } => match task.parked {
+                Some(Obstacle::Lane(_)) => coverage.parked_in_lane.count(),
+                Some(Obstacle::Handler(_)) => coverage.parked_for_handler.count(),
+                Some(Obstacle::Destination(_)) => coverage.parked_for_destination.count(),
+                None => coverage.refiled.count(),
+            },
+            Change::Held { holder: Some(_), .. } => coverage.lanes_held.count(),
+            Change::Cleared(_) => coverage.obstacles_cleared.count(),
+            Change::LowWater(..) => coverage.low_water_marks.count(),
+            Change::Began { begun, .. } if begun.lease.is_some() => coverage.leases_recorded.count(),
+            Change::Revived(_) => coverage.revived.count(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Bugs planted on purpose, each caught within a few seeds: the proof that the checkers can see.
+
+use punctual_sim::bugs::Bug;
+use punctual_sim::run::{listen_for_panics, run};
+
+/// Plants a bug, and looks for a seed in which the checker of that promise notices.
+fn check_caught(bug: Bug, promise: &str) {
+    listen_for_panics();
+    let notices =
+        |seed| run(seed, Some(bug), false).violations.iter().any(|violation| violation.promise == promise);
+    assert!((1..=100).any(notices), "{bug:?} did not break {promise} in a hundred seeds");
+}
+
+macro_rules! planted {
+    ($($name:ident: $bug:ident breaks $promise:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            check_caught(Bug::$bug, stringify!($promise));
+        })*
+
+        #[test]
+        fn every_bug_has_its_test() {
+            assert_eq!(Bug::ALL.len(), [$(Bug::$bug),*].len());
+        }
+    };
+}
+
+planted! {
+    a_task_that_was_not_written_is_missed: AcceptedIsNotWritten breaks never_lost;
+    an_end_that_was_not_written_is_missed: EndIsNotWritten breaks never_lost;
+    a_cancel_that_was_not_written_is_noticed: CancelIsNotWritten breaks finished_once;
+    a_store_that_ignores_fences_is_noticed: StoreIgnoresFences breaks fences_grow;
+    a_lane_that_overtakes_its_head_is_noticed: HeldLaneIsNotWritten breaks in_order;
+    an_owner_that_forgets_held_lanes_is_noticed: TakeoverForgetsHeldLanes breaks never_lost;
+    a_short_look_back_is_noticed: TakeoverLooksBackOneSecond breaks never_lost;
+    a_page_that_loses_a_row_is_noticed: FullPageLosesItsLastRow breaks never_lost;
+    a_mark_above_something_alive_is_noticed: LowWaterIsTooHigh breaks low_water;
+    a_row_filed_too_early_is_noticed: RowsAreFiledEarly breaks never_early;
+    a_parked_task_passed_over_is_noticed: ParkedPageSkipsItsFirstRow breaks never_lost;
+    a_unique_key_not_looked_up_is_noticed: IdentityIsNotLookedUp breaks same_is_same;
+    attempts_that_share_a_fence_are_noticed: AttemptsAreNotWritten breaks fences_grow;
+    a_zombie_that_trusts_itself_is_noticed: ZombieTrustsItself breaks fences_grow;
+    a_hand_over_that_hides_what_runs_is_noticed: HandOverForgetsWhatRuns breaks one_at_a_time;
+    a_clock_that_runs_ahead_is_noticed: ClockRunsAhead breaks never_early;
+}

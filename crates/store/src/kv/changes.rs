@@ -1,0 +1,271 @@
+//! Writes changes as rows, all of a fence in one conditional write, or in few when the store takes no more.
+
+use punctual_core::{
+    Begun, Change, End, EndState, EndedTask, Fence, PartitionId, Place, Task, TaskId, Timestamp,
+};
+
+use super::rows::{BucketRow, IdentityRow};
+use super::txn::Txn;
+use super::{OrderedKv, keys, read_owner};
+use crate::news::attempt_is_news;
+use crate::place::{BucketId, birth_place, hour_of};
+use crate::{Held, Recorded, StoreError};
+
+/// No change reads and writes more keys than this.
+pub(super) const CHANGE_MAX: usize = 24;
+/// How often a write is tried again when something it read has changed. Each time, somebody else got on.
+const TRIES_MAX: usize = 100;
+
+/// Records the changes of one fence.
+pub(super) async fn record<K: OrderedKv>(kv: &K, fence: Fence, mut changes: &[Change]) -> Recorded {
+    let mut is_begun = false;
+    loop {
+        match record_some(kv, fence, changes).await {
+            Ok(Some(written)) if written == changes.len() => return Recorded::Done,
+            Ok(Some(written)) => changes = &changes[written..],
+            // What was written before is a prefix that stays.
+            Ok(None) if is_begun => return Recorded::Unknown,
+            Ok(None) => return Recorded::Fenced,
+            Err(_) => return Recorded::Unknown,
+        }
+        is_begun = true;
+    }
+}
+
+/// Records as many changes as fit into one write, and answers how many; `None` when the fence is old.
+async fn record_some<K: OrderedKv>(
+    kv: &K,
+    fence: Fence,
+    changes: &[Change],
+) -> Result<Option<usize>, StoreError> {
+    for _ in 0..TRIES_MAX {
+        let mut writer = Writer { txn: Txn::new(kv), partition: fence.partition };
+        if read_owner(&mut writer.txn, fence.partition).await?.epoch != fence.epoch.0 {
+            return Ok(None);
+        }
+        let written = writer.write_all(changes, kv.write_max()).await?;
+        if writer.txn.commit().await? {
+            return Ok(Some(written));
+        }
+    }
+    Err(StoreError::Unavailable("others wrote the same rows again and again".into()))
+}
+
+/// Turns changes into rows of one partition.
+pub(super) struct Writer<'a, K> {
+    pub txn: Txn<'a, K>,
+    pub partition: PartitionId,
+}
+
+impl<K: OrderedKv> Writer<'_, K> {
+    async fn write_all(&mut self, changes: &[Change], write_max: usize) -> Result<usize, StoreError> {
+        let fits = write_max.saturating_sub(CHANGE_MAX);
+        if write_max == usize::MAX {
+            self.txn.prefetch(changes.iter().flat_map(|change| self.keys_of(change)).collect()).await?;
+        }
+        for (written, change) in changes.iter().enumerate() {
+            if written > 0 && self.txn.size() > fits {
+                return Ok(written);
+            }
+            self.write(change).await?;
+        }
+        Ok(changes.len())
+    }
+
+    /// The keys that a change of a task reads for certain.
+    fn keys_of(&self, change: &Change) -> Vec<bytes::Bytes> {
+        let (id, place) = match change {
+            Change::Accepted(task) | Change::Revived(task) => (task.id, birth_place(&task.id)),
+            Change::Refiled { from, task } | Change::Ended { from, task, .. } => (task.id, *from),
+            _ => return Vec::new(),
+        };
+        let p = self.partition;
+        vec![keys::moved(p, id.seq), keys::ended(p, &id), keys::place(p, place)]
+    }
+
+    async fn write(&mut self, change: &Change) -> Result<(), StoreError> {
+        let p = self.partition;
+        match change {
+            Change::Accepted(task) => self.accept(task).await?,
+            Change::Refiled { from, task } => self.refile(*from, task).await?,
+            Change::Began { id, place, attempts, crashes, begun } => {
+                self.begin(id, *place, *attempts, *crashes, *begun).await?;
+            }
+            Change::Ended { from, task, end } => self.end(*from, task, end).await?,
+            Change::Revived(task) => self.revive(task).await?,
+            Change::Held { obstacle, holder } => {
+                let row = Held { obstacle: *obstacle, holder: *holder };
+                self.txn.put(keys::held(p, *obstacle), &row);
+            }
+            Change::Cleared(obstacle) => self.txn.delete(keys::held(p, *obstacle)),
+            Change::LowWater(window, at) => {
+                let key = keys::low_water(p, *window);
+                let mark = self.txn.row(&key).await?.map_or(Timestamp::MIN, |(_, mark)| mark);
+                self.txn.put(key, &(*window, mark.max(*at)));
+            }
+            Change::Schedule(name, Some(row)) => self.txn.put_bytes(keys::schedule(p, name), row.clone()),
+            Change::Schedule(name, None) => self.txn.delete(keys::schedule(p, name)),
+        }
+        Ok(())
+    }
+
+    async fn accept(&mut self, task: &Task) -> Result<(), StoreError> {
+        if self.knows(task).await? {
+            return Ok(());
+        }
+        if let Some(identity) = task.spec.identity(task.id.queue) {
+            let key = keys::identity(self.partition, identity);
+            let row: Option<IdentityRow> = self.txn.row(&key).await?;
+            if row.is_some_and(|row| row.id == task.id && row.ended.is_some()) {
+                return Ok(());
+            }
+            self.txn.put(key, &IdentityRow { id: task.id, ended: None });
+        }
+        self.file(task, None).await
+    }
+
+    async fn refile(&mut self, from: Place, task: &Task) -> Result<(), StoreError> {
+        if self.knows(task).await? {
+            return Ok(());
+        }
+        let old = self.present(&task.id).await?;
+        self.clear(from);
+        self.file(task, old.as_ref()).await
+    }
+
+    async fn begin(
+        &mut self,
+        id: &TaskId,
+        place: Place,
+        attempts: u32,
+        crashes: u16,
+        begun: Begun,
+    ) -> Result<(), StoreError> {
+        let key = keys::place(self.partition, place);
+        let row: Option<Task> = self.txn.row(&key).await?;
+        if let Some(row) = row.filter(|row| row.id == *id && attempt_is_news(row, attempts)) {
+            let begun = Some(begun);
+            self.note_lease(id, begun, row.begun);
+            self.txn.put(key, &Task { attempts, crashes, begun, ..row });
+        }
+        Ok(())
+    }
+
+    async fn end(&mut self, from: Place, task: &Task, end: &End) -> Result<(), StoreError> {
+        let key = keys::ended(self.partition, &task.id);
+        let known: Option<EndedTask> = self.txn.row(&key).await?;
+        let row = self.present(&task.id).await?;
+        let revisions =
+            [known.as_ref().map(|known| known.task.revision), row.as_ref().map(|row| row.revision)];
+        if known.is_some_and(|known| known.task.revision >= task.revision)
+            || revisions.iter().any(|known| *known > Some(task.revision))
+        {
+            return Ok(());
+        }
+        self.txn.put(key, &EndedTask { task: task.clone(), end: end.clone() });
+        self.note_end(&task.id, end).await?;
+        self.mark_identity(task, end).await?;
+        self.clear(from);
+        if let Some(row) = row {
+            self.clear(row.place());
+            self.note_lease(&task.id, None, row.begun);
+        }
+        self.txn.delete(keys::moved(self.partition, task.id.seq));
+        Ok(())
+    }
+
+    /// Keeps, beside the bucket, when it may be dropped.
+    async fn note_end(&mut self, id: &TaskId, end: &End) -> Result<(), StoreError> {
+        let bucket = BucketId::of(id);
+        let key = keys::bucket(self.partition, bucket);
+        let empty = BucketRow { hour: bucket.hour, newest_finished: None, newest_dead: None };
+        let mut row = self.txn.row(&key).await?.unwrap_or(empty);
+        let newest =
+            if end.state == EndState::Dead { &mut row.newest_dead } else { &mut row.newest_finished };
+        *newest = (*newest).max(Some(end.at.as_micros()));
+        self.txn.put(key, &row);
+        Ok(())
+    }
+
+    async fn mark_identity(&mut self, task: &Task, end: &End) -> Result<(), StoreError> {
+        let Some(identity) = task.spec.identity(task.id.queue) else {
+            return Ok(());
+        };
+        let key = keys::identity(self.partition, identity);
+        let row: Option<IdentityRow> = self.txn.row(&key).await?;
+        if row.is_none_or(|row| row.id == task.id) {
+            self.txn.put(key, &IdentityRow { id: task.id, ended: Some((end.state, end.at)) });
+            let hour = hour_of(end.at);
+            self.txn.put(keys::ended_identity(self.partition, task.id.queue, hour, identity), &task.id);
+        }
+        Ok(())
+    }
+
+    async fn revive(&mut self, task: &Task) -> Result<(), StoreError> {
+        let key = keys::ended(self.partition, &task.id);
+        let ended: Option<EndedTask> = self.txn.row(&key).await?;
+        let row = self.present(&task.id).await?;
+        let known = ended.as_ref().map(|ended| ended.task.revision).max(row.as_ref().map(|row| row.revision));
+        if known >= Some(task.revision) {
+            return Ok(());
+        }
+        self.txn.delete(key);
+        if let Some(identity) = task.spec.identity(task.id.queue) {
+            let row = IdentityRow { id: task.id, ended: None };
+            self.txn.put(keys::identity(self.partition, identity), &row);
+        }
+        self.file(task, row.as_ref()).await
+    }
+
+    /// Whether the task is there in this revision or a later one, or has ended.
+    async fn knows(&mut self, task: &Task) -> Result<bool, StoreError> {
+        let ended = self.txn.get(&keys::ended(self.partition, &task.id)).await?;
+        let row = self.present(&task.id).await?;
+        Ok(ended.is_some() || row.is_some_and(|row| row.revision >= task.revision))
+    }
+
+    /// The task's row, where it lies now.
+    async fn present(&mut self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        let moved = self.txn.row(&keys::moved(self.partition, id.seq)).await?;
+        let place: Place = moved.unwrap_or_else(|| birth_place(id));
+        let row: Option<Task> = self.txn.row(&keys::place(self.partition, place)).await?;
+        Ok(row.filter(|row| row.id == *id))
+    }
+
+    /// Puts the row where it belongs, and takes the old one away.
+    async fn file(&mut self, task: &Task, old: Option<&Task>) -> Result<(), StoreError> {
+        let (p, place) = (self.partition, task.place());
+        if let Some(old) = old {
+            self.clear(old.place());
+        }
+        self.txn.put(keys::place(p, place), task);
+        if let Place::Parked(obstacle, key) = place {
+            self.txn.put(keys::parked_order(p, obstacle, key), &place);
+        }
+        let moved = keys::moved(p, task.id.seq);
+        if place != birth_place(&task.id) {
+            self.txn.put(moved, &place);
+        } else if self.txn.get(&moved).await?.is_some() {
+            self.txn.delete(moved);
+        }
+        self.note_lease(&task.id, task.begun, old.and_then(|old| old.begun));
+        Ok(())
+    }
+
+    fn clear(&mut self, place: Place) {
+        self.txn.delete(keys::place(self.partition, place));
+        if let Place::Parked(obstacle, key) = place {
+            self.txn.delete(keys::parked_order(self.partition, obstacle, key));
+        }
+    }
+
+    fn note_lease(&mut self, id: &TaskId, now: Option<Begun>, before: Option<Begun>) {
+        let has_lease = |begun: Option<Begun>| begun.is_some_and(|begun| begun.lease.is_some());
+        let key = keys::leased(self.partition, id.seq);
+        match (has_lease(before), has_lease(now)) {
+            (_, true) => self.txn.put(key, id),
+            (true, false) => self.txn.delete(key),
+            (false, false) => {}
+        }
+    }
+}

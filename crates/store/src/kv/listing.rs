@@ -1,0 +1,146 @@
+//! Pages for people: ranges of many partitions, read in pieces and merged.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use bytes::Bytes;
+use punctual_core::{EndedTask, PartitionId, Place, RowKey, Task};
+
+use super::keys::{Key, QUEUE_PREFIX, Table, WINDOW_PREFIX};
+use super::reads::prefixes;
+use super::rows::decode;
+use super::{OrderedKv, keys};
+use crate::paging::{LOOKED_MAX, first_key, page_key};
+use crate::place::hour_of;
+use crate::{Filter, Listed, Page, PageKey, StoreError};
+
+/// How many rows of one source are read at once, at most.
+const PIECE_MAX: usize = 100;
+
+pub(super) async fn list<K: OrderedKv>(
+    kv: &K,
+    partitions: u16,
+    filter: &Filter,
+    from: Option<PageKey>,
+    limit: usize,
+) -> Result<Page, StoreError> {
+    let mut sources = Vec::new();
+    for partition in (0..partitions).map(PartitionId) {
+        let first = first_key(filter, from, partition);
+        sources.extend(sources_of(kv, partition, filter, first).await?);
+    }
+    let piece = limit.saturating_add(1).min(PIECE_MAX);
+    let mut heads = BinaryHeap::new();
+    for (n, source) in sources.iter_mut().enumerate() {
+        heads.extend(source.head(kv, piece).await?.map(|key| Reverse((key, n))));
+    }
+    let (mut page, mut looked) = (Page::default(), 0);
+    while let Some(Reverse((key, n))) = heads.pop() {
+        if filter.until.is_some_and(|until| key.at >= until) {
+            break;
+        }
+        if page.tasks.len() == limit || looked == LOOKED_MAX {
+            page.next = Some(key);
+            break;
+        }
+        looked += 1;
+        let row = sources[n].read.pop_front().map(|(_, row)| row);
+        page.tasks.extend(row.filter(|row| takes(filter, row)));
+        heads.extend(sources[n].head(kv, PIECE_MAX).await?.map(|key| Reverse((key, n))));
+    }
+    Ok(page)
+}
+
+fn takes(filter: &Filter, row: &Listed) -> bool {
+    match row {
+        Listed::Live(task) => filter.takes(task),
+        Listed::Ended(ended) => filter.takes_ended(ended),
+    }
+}
+
+/// A range of rows in the order of pages.
+struct Source {
+    partition: PartitionId,
+    table: Table,
+    from: Bytes,
+    until: Bytes,
+    read: VecDeque<(PageKey, Listed)>,
+}
+
+/// The ranges of a partition that hold what is asked for: windows and parked rows, or queues of the history.
+async fn sources_of<K: OrderedKv>(
+    kv: &K,
+    partition: PartitionId,
+    filter: &Filter,
+    first: RowKey,
+) -> Result<Vec<Source>, StoreError> {
+    let (table, length) =
+        if filter.ended { (Table::Ended, QUEUE_PREFIX) } else { (Table::Windows, WINDOW_PREFIX) };
+    let range = Key::table(partition, table);
+    let range = filter.queue.map_or(range.clone(), |queue| range.queue(queue));
+    let found = prefixes(kv, range.clone().done(), &range.end(), length).await?;
+    let source = |table, from, until| Source { partition, table, from, until, read: VecDeque::new() };
+    let begin = |prefix: &Bytes| {
+        let key = Key::from(prefix);
+        let key = if filter.ended { key.hour(hour_of(first.wake_at)) } else { key };
+        key.row(first).done()
+    };
+    let mut sources: Vec<Source> =
+        found.iter().map(|prefix| source(table, begin(prefix), keys::after_prefix(prefix))).collect();
+    if !filter.ended {
+        let order = Key::table(partition, Table::ParkedOrder);
+        sources.push(source(Table::ParkedOrder, order.clone().row(first).done(), order.end()));
+    }
+    Ok(sources)
+}
+
+impl Source {
+    /// The next row's place in the order, read when it is not there yet.
+    async fn head<K: OrderedKv>(&mut self, kv: &K, piece: usize) -> Result<Option<PageKey>, StoreError> {
+        while self.read.is_empty() && self.from < self.until {
+            self.read_on(kv, piece).await?;
+        }
+        Ok(self.read.front().map(|(key, _)| *key))
+    }
+
+    async fn read_on<K: OrderedKv>(&mut self, kv: &K, piece: usize) -> Result<(), StoreError> {
+        let pairs = kv.scan(&self.from, &self.until, piece).await?;
+        self.from = match pairs.last() {
+            Some((last, _)) if pairs.len() == piece => keys::just_after(last),
+            _ => self.until.clone(),
+        };
+        if self.table == Table::ParkedOrder {
+            return self.read_parked(kv, &pairs).await;
+        }
+        for (_, value) in &pairs {
+            self.push(value)?;
+        }
+        Ok(())
+    }
+
+    /// The order of parked rows names their places; the rows are elsewhere, and may have left since.
+    async fn read_parked<K: OrderedKv>(
+        &mut self,
+        kv: &K,
+        pairs: &[(Bytes, Bytes)],
+    ) -> Result<(), StoreError> {
+        let places: Result<Vec<Place>, StoreError> = pairs.iter().map(|(_, place)| decode(place)).collect();
+        let rows: Vec<Bytes> = places?.into_iter().map(|place| keys::place(self.partition, place)).collect();
+        for value in kv.get_many(&rows).await?.iter().flatten() {
+            self.push(value)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, value: &Bytes) -> Result<(), StoreError> {
+        let (key, row) = if self.table == Table::Ended {
+            let ended: EndedTask = decode(value)?;
+            (crate::place::birth_key(&ended.task.id), Listed::Ended(ended))
+        } else {
+            let task: Task = decode(value)?;
+            (task.key(), Listed::Live(task))
+        };
+        self.read.push_back((page_key(self.partition, key), row));
+        Ok(())
+    }
+}

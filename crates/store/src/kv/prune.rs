@@ -1,0 +1,134 @@
+//! Drops history by whole buckets, and forgets identities by whole hours, under the owner's fence.
+
+use bytes::Bytes;
+use punctual_core::{Fence, Identity, QueueId, TaskId, Timestamp};
+
+use super::changes::CHANGE_MAX;
+use super::keys::{Key, Table};
+use super::rows::{BucketRow, IdentityRow, decode};
+use super::txn::Txn;
+use super::{OrderedKv, SCAN_MAX, keys, read_owner};
+use crate::place::{BucketId, hour_of};
+use crate::{Pruned, Retention, StoreError};
+
+/// How many identities one call forgets.
+const FORGOTTEN_MAX: usize = 1_000;
+
+pub(super) async fn prune<K: OrderedKv>(
+    kv: &K,
+    fence: Fence,
+    queue: QueueId,
+    retention: Retention,
+    buckets_max: usize,
+) -> Result<Pruned, StoreError> {
+    check(kv, fence).await?;
+    let mut pruned = Pruned::default();
+    let buckets = Key::table(fence.partition, Table::Buckets).queue(queue);
+    let (mut from, until) = (buckets.clone().done(), buckets.end());
+    while !pruned.more {
+        let page = kv.scan(&from, &until, SCAN_MAX).await?;
+        let Some((last, _)) = page.last() else { break };
+        from = keys::just_after(last);
+        for (key, value) in page {
+            let row: BucketRow = decode(&value)?;
+            if !is_past(&row, retention) {
+                continue;
+            }
+            if pruned.buckets == buckets_max {
+                pruned.more = true;
+                break;
+            }
+            drop_bucket(kv, fence, key, BucketId { queue, hour: row.hour }, retention).await?;
+            pruned.buckets += 1;
+        }
+    }
+    pruned.more |= forget_identities(kv, fence, queue, retention.identity_before).await?;
+    Ok(pruned)
+}
+
+async fn check<K: OrderedKv>(kv: &K, fence: Fence) -> Result<(), StoreError> {
+    fenced(kv, fence).await.map(drop)
+}
+
+/// A write that happens only while the fence holds.
+async fn fenced<K: OrderedKv>(kv: &K, fence: Fence) -> Result<Txn<'_, K>, StoreError> {
+    let mut txn = Txn::new(kv);
+    if read_owner(&mut txn, fence.partition).await?.epoch == fence.epoch.0 {
+        Ok(txn)
+    } else {
+        Err(StoreError::Fenced)
+    }
+}
+
+fn is_past(row: &BucketRow, retention: Retention) -> bool {
+    let before = |newest: Option<i64>, limit: Timestamp| newest.is_none_or(|at| at < limit.as_micros());
+    before(row.newest_finished, retention.finished_before) && before(row.newest_dead, retention.dead_before)
+}
+
+/// Unless something ended in it just now.
+async fn drop_bucket<K: OrderedKv>(
+    kv: &K,
+    fence: Fence,
+    key: Bytes,
+    bucket: BucketId,
+    retention: Retention,
+) -> Result<(), StoreError> {
+    loop {
+        let mut txn = fenced(kv, fence).await?;
+        let row: Option<BucketRow> = txn.row(&key).await?;
+        if !row.is_some_and(|row| is_past(&row, retention)) {
+            return Ok(());
+        }
+        let rows = keys::bucket_rows(fence.partition, bucket);
+        txn.delete(key.clone());
+        txn.delete_range(rows.clone().done(), rows.end());
+        if txn.commit().await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Answers whether there is more to forget.
+async fn forget_identities<K: OrderedKv>(
+    kv: &K,
+    fence: Fence,
+    queue: QueueId,
+    before: Timestamp,
+) -> Result<bool, StoreError> {
+    let from = keys::ended_identities(fence.partition, queue, 0).done();
+    let until = keys::ended_identities(fence.partition, queue, hour_of(before)).done();
+    let mut forgotten = 0;
+    while forgotten < FORGOTTEN_MAX {
+        let page = kv.scan(&from, &until, CHANGE_MAX / 4).await?;
+        if page.is_empty() {
+            return Ok(false);
+        }
+        let mut txn = fenced(kv, fence).await?;
+        for (key, value) in &page {
+            forget(&mut txn, fence, key, decode(value)?, before).await?;
+        }
+        txn.commit().await?;
+        forgotten += page.len();
+    }
+    Ok(!kv.scan(&from, &until, 1).await?.is_empty())
+}
+
+/// Forgets an identity, unless its task was revived or ended again later.
+async fn forget<K: OrderedKv>(
+    txn: &mut Txn<'_, K>,
+    fence: Fence,
+    key: &Bytes,
+    id: TaskId,
+    before: Timestamp,
+) -> Result<(), StoreError> {
+    let identity = key.last_chunk().map(|bytes| Identity(u128::from_be_bytes(*bytes)));
+    let identity = identity.ok_or_else(|| StoreError::Corrupt("an identity's key is too short".into()))?;
+    let row_key = keys::identity(fence.partition, identity);
+    let row: Option<IdentityRow> = txn.row(&row_key).await?;
+    let ended = row.filter(|row| row.id == id).and_then(|row| row.ended);
+    if ended.is_some_and(|(_, at)| hour_of(at) < hour_of(before)) {
+        txn.delete(row_key);
+    }
+    txn.delete(key.clone());
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! What has ended, in buckets that are dropped whole, and the identities that outlive them.
+
+use std::collections::btree_map::{BTreeMap, Entry};
+
+use punctual_core::{End, EndState, EndedTask, Identity, QueueId, RowKey, Task, TaskId, Timestamp};
+use rustc_hash::FxHashMap;
+
+use super::ops::{Cut, Ops};
+use crate::Retention;
+use crate::place::{BucketId, birth_key, hour_of};
+
+/// How many identities one call of prune forgets.
+const FORGOTTEN_MAX: usize = 10_000;
+
+/// The history of a partition.
+#[derive(Default)]
+pub(super) struct History {
+    buckets: BTreeMap<BucketId, Bucket>,
+    identities: FxHashMap<Identity, IdentityRow>,
+    /// Identities of tasks that have ended, by the hour of their end. May name some that were revived.
+    ended_identities: BTreeMap<(QueueId, u32), Vec<Identity>>,
+}
+
+/// What was born in one hour of one queue and has ended.
+#[derive(Default)]
+pub(super) struct Bucket {
+    /// By birth.
+    pub rows: BTreeMap<RowKey, Box<EndedTask>>,
+    newest: Newest,
+}
+
+/// When the last task of each kind ended.
+#[derive(Clone, Copy, Default)]
+struct Newest {
+    finished: Option<Timestamp>,
+    dead: Option<Timestamp>,
+}
+
+impl Newest {
+    fn note(&mut self, end: &End) {
+        let newest = if end.state == EndState::Dead { &mut self.dead } else { &mut self.finished };
+        *newest = (*newest).max(Some(end.at));
+    }
+
+    fn is_past(self, retention: Retention) -> bool {
+        self.finished.is_none_or(|at| at < retention.finished_before)
+            && self.dead.is_none_or(|at| at < retention.dead_before)
+    }
+}
+
+/// Who carries an identity, and how it ended.
+#[derive(Clone, Copy)]
+pub(super) struct IdentityRow {
+    pub id: TaskId,
+    pub ended: Option<(EndState, Timestamp)>,
+}
+
+impl History {
+    pub fn find(&self, id: &TaskId) -> Option<&EndedTask> {
+        let bucket = self.buckets.get(&BucketId::of(id))?;
+        bucket.rows.get(&birth_key(id)).map(|ended| &**ended).filter(|ended| ended.task.id == *id)
+    }
+
+    pub fn has(&self, id: &TaskId) -> bool {
+        self.find(id).is_some()
+    }
+
+    /// Writes an end, unless it is known; answers whether it is the last one known now.
+    pub fn end(&mut self, task: &Task, end: &End, ops: &mut Ops) -> Result<bool, Cut> {
+        let bucket = self.buckets.entry(BucketId::of(&task.id)).or_default();
+        let ended = || Box::new(EndedTask { task: task.clone(), end: end.clone() });
+        match bucket.rows.entry(birth_key(&task.id)) {
+            Entry::Occupied(known) if known.get().task.revision >= task.revision => {
+                return Ok(known.get().task.revision == task.revision);
+            }
+            Entry::Occupied(mut older) => {
+                ops.spend()?;
+                older.insert(ended());
+            }
+            Entry::Vacant(entry) => {
+                ops.spend()?;
+                entry.insert(ended());
+            }
+        }
+        bucket.newest.note(end);
+        Ok(true)
+    }
+
+    pub fn remove(&mut self, id: &TaskId) {
+        if let Some(bucket) = self.buckets.get_mut(&BucketId::of(id)) {
+            bucket.rows.remove(&birth_key(id));
+        }
+    }
+
+    pub fn buckets(&self) -> impl Iterator<Item = (BucketId, &Bucket)> {
+        self.buckets.iter().map(|(id, bucket)| (*id, bucket))
+    }
+
+    /// The oldest bucket of a queue that may go.
+    pub fn first_past(&self, queue: QueueId, retention: Retention) -> Option<BucketId> {
+        let range = BucketId { queue, hour: 0 }..=BucketId { queue, hour: u32::MAX };
+        self.buckets.range(range).find(|(_, bucket)| bucket.newest.is_past(retention)).map(|(id, _)| *id)
+    }
+
+    pub fn drop_bucket(&mut self, bucket: BucketId) -> Option<Bucket> {
+        self.buckets.remove(&bucket)
+    }
+
+    pub fn identity(&self, identity: Identity) -> Option<IdentityRow> {
+        self.identities.get(&identity).copied()
+    }
+
+    /// The identity belongs to a task that has not ended.
+    pub fn identify(&mut self, identity: Identity, id: TaskId) {
+        self.identities.insert(identity, IdentityRow { id, ended: None });
+    }
+
+    /// The identity's task has ended. It is left alone when it belongs to another task by now.
+    pub fn mark_identity(&mut self, identity: Identity, task: &Task, end: &End) {
+        let ended = Some((end.state, end.at));
+        let row = self.identities.entry(identity).or_insert(IdentityRow { id: task.id, ended: None });
+        if row.id == task.id && row.ended != ended {
+            row.ended = ended;
+            self.ended_identities.entry((task.id.queue, hour_of(end.at))).or_default().push(identity);
+        }
+    }
+
+    /// Forgets the identities of tasks that ended in hours before that time; answers whether some are left.
+    pub fn forget_identities(&mut self, queue: QueueId, before: Timestamp) -> bool {
+        for _ in 0..FORGOTTEN_MAX {
+            let range = (queue, 0)..(queue, hour_of(before));
+            let Some((&(_, hour), oldest)) = self.ended_identities.range_mut(range).next() else {
+                return false;
+            };
+            match oldest.pop() {
+                Some(identity) => self.forget(identity, hour),
+                None => drop(self.ended_identities.remove(&(queue, hour))),
+            }
+        }
+        true
+    }
+
+    fn forget(&mut self, identity: Identity, hour: u32) {
+        let row = self.identities.get(&identity);
+        if row.and_then(|row| row.ended).is_some_and(|(_, at)| hour_of(at) == hour) {
+            self.identities.remove(&identity);
+        }
+    }
+}
