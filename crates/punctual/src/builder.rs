@@ -101,7 +101,7 @@ impl Builder {
             clock: self.clock.clone(),
             settings,
             name: self.name,
-            attempts_inline: false,
+            inline: false,
             forward_to: None,
         };
         let (shell, commands) = Shell::new(parts).await?;

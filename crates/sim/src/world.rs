@@ -131,7 +131,7 @@ impl World {
             clock,
             settings: self.settings(),
             name: format!("node-{node}-{life}").into(),
-            attempts_inline: true,
+            inline: true,
             forward_to: Some(self.forward_to.clone()),
         };
         // A process that cannot reach its store dies, and is started again later.

@@ -78,7 +78,8 @@ impl Engine {
         mut known: FxHashMap<Identity, Found>,
         out: &mut Vec<Effect>,
     ) {
-        let mut creation = Creation { created: Vec::with_capacity(drafts.len()), ..Creation::default() };
+        let (created, tasks) = (Vec::with_capacity(drafts.len()), Vec::with_capacity(drafts.len()));
+        let mut creation = Creation { created, tasks, identities: Vec::new() };
         for draft in drafts {
             let identity = draft.spec.identity(draft.queue);
             creation.identities.extend(identity);

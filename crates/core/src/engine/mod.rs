@@ -42,6 +42,9 @@ use park::{Hold, Unparking};
 use reads::{Pending, Reads};
 use window::Windows;
 
+/// Room kept for the next batch, in changes.
+const BATCH_KEPT: usize = 256;
+
 /// What all partitions of a node share. Replaced as a whole when something in it changes.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -181,8 +184,10 @@ impl Engine {
         if self.changes.is_empty() && self.after.is_empty() {
             return None;
         }
-        self.in_flight = Some(std::mem::take(&mut self.after));
-        Some(std::mem::take(&mut self.changes))
+        // The next batch will be about as large as this one, but an idle partition holds little.
+        let (after, changes) = (self.after.len().min(BATCH_KEPT), self.changes.len().min(BATCH_KEPT));
+        self.in_flight = Some(std::mem::replace(&mut self.after, Vec::with_capacity(after)));
+        Some(std::mem::replace(&mut self.changes, Vec::with_capacity(changes)))
     }
 
     /// When time next makes a difference.

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::engine::Settings;
 use crate::id::{PartitionId, QueueId, Seq};
 use crate::message::Offer;
+use crate::queue::QueueSettings;
 use crate::task::Obstacle;
 use crate::time::{BootTime, Now, Wake};
 
@@ -130,7 +131,7 @@ impl Gate {
         }
         let offer = *self.open.first()?;
         let line = self.lines.get_mut(&offer.queue).expect("an open queue has a line");
-        line.offers.remove(&offer);
+        line.offers.pop_first();
         if let Some(destination) = offer.destination
             && !self.destinations.has_room(now, &self.settings.limits, destination)
         {
@@ -148,7 +149,7 @@ impl Gate {
         while granted.len() < max && !self.closed {
             let Some(line) = self.lines.get_mut(&queue) else { break };
             let Some(&offer) = line.for_workers.first() else { break };
-            if !line.may_start(now, &self.settings, queue) {
+            if !line.may_start(now, self.settings.queues.get(queue), self.settings.nodes) {
                 break;
             }
             line.for_workers.remove(&offer);
@@ -174,7 +175,10 @@ impl Gate {
             self.destinations.ended(now, &self.settings.limits, destination, conduct);
             self.promote(now, destination);
         }
-        self.show(now, live.queue);
+        // The end of one attempt can only let a line start again that was held back.
+        if self.lines.get(&live.queue).is_some_and(|line| line.shown.is_none()) {
+            self.show(now, live.queue);
+        }
     }
 
     /// A partition's engine is gone: its offers go too, and grants that never began. What runs still runs, and
@@ -245,42 +249,22 @@ impl Gate {
         }
     }
 
-    /// Puts a queue's best offer into `open`, if the queue may start something now.
+    /// Puts a queue's best offer into `open`, if the queue may start something now; a queue that only its rate
+    /// holds back comes again by itself.
     fn show(&mut self, now: Now, queue: QueueId) {
-        let line = self.lines.get_mut(&queue).expect("only queues with a line are shown");
-        let best = line.offers.first().copied().filter(|_| line.may_start(now, &self.settings, queue));
+        let Gate { settings, lines, open, metered, .. } = self;
+        let limits = settings.queues.get(queue);
+        let line = lines.get_mut(&queue).expect("only queues with a line are shown");
+        let best = line.offers.first().copied().filter(|_| line.may_start(now, limits, settings.nodes));
         if best != line.shown {
             if let Some(shown) = line.shown.take() {
-                self.open.remove(&shown);
+                open.remove(&shown);
             }
             line.shown = best;
-            self.open.extend(best);
+            open.extend(best);
         }
-        self.note_meter(now, queue);
-        self.drop_idle_line(queue);
-    }
-
-    /// A queue that only its rate holds back comes again by itself.
-    fn note_meter(&mut self, now: Now, queue: QueueId) {
-        let line = self.lines.get_mut(&queue).expect("only queues with a line are metered");
-        let wants = line.shown.is_none() && !(line.offers.is_empty() && line.for_workers.is_empty());
-        let rate = self.settings.queues.get(queue).rate.filter(|_| wants);
-        let until = rate.and_then(|rate| line.meter.free_at(rate)).filter(|at| *at > now.boot);
-        if until != line.metered_until {
-            if let Some(before) = line.metered_until {
-                self.metered.remove(&(before, queue));
-            }
-            line.metered_until = until;
-            self.metered.extend(until.map(|at| (at, queue)));
-        }
-    }
-
-    fn drop_idle_line(&mut self, queue: QueueId) {
-        let line = &self.lines[&queue];
-        let empty = line.offers.is_empty() && line.for_workers.is_empty() && line.running == 0;
-        // A line with a rate remembers when it last started something.
-        if empty && self.settings.queues.get(queue).rate.is_none() {
-            self.lines.remove(&queue);
+        if limits.rate.is_some() || line.metered_until.is_some() {
+            line.note_meter(now, queue, limits, metered);
         }
     }
 
@@ -314,11 +298,29 @@ pub enum Verdict {
 }
 
 impl Line {
-    fn may_start(&self, now: Now, settings: &Settings, queue: QueueId) -> bool {
-        let queue = settings.queues.get(queue);
-        let share = |limit: u32| if queue.pinned { limit } else { (limit / settings.nodes.max(1)).max(1) };
+    fn may_start(&self, now: Now, queue: &QueueSettings, nodes: u32) -> bool {
+        let share = |limit: u32| if queue.pinned { limit } else { (limit / nodes.max(1)).max(1) };
         !queue.paused
             && queue.running_max.is_none_or(|max| self.running < share(max))
             && queue.rate.is_none_or(|rate| self.meter.allows(now.boot, rate))
+    }
+
+    fn note_meter(
+        &mut self,
+        now: Now,
+        queue: QueueId,
+        settings: &QueueSettings,
+        metered: &mut BTreeSet<(BootTime, QueueId)>,
+    ) {
+        let wants = self.shown.is_none() && !(self.offers.is_empty() && self.for_workers.is_empty());
+        let rate = settings.rate.filter(|_| wants);
+        let until = rate.and_then(|rate| self.meter.free_at(rate)).filter(|at| *at > now.boot);
+        if until != self.metered_until {
+            if let Some(before) = self.metered_until {
+                metered.remove(&(before, queue));
+            }
+            self.metered_until = until;
+            metered.extend(until.map(|at| (at, queue)));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use punctual_core::{Change, Effect, Event, Fence, Now, Outcome, Token};
 use punctual_store::{Recorded, Store, StoreError};
 
-use super::{Done, Shell};
+use super::{Batch, Done, Shell};
 use crate::observer::{Note, Observer};
 
 /// Waits between tries of a read that the store did not answer.
@@ -23,12 +23,23 @@ impl<S: Store> Shell<S> {
         }
         self.effects = effects;
         if let Some(batch) = self.node.take_batch() {
-            let store = self.store.clone();
-            self.calls.push(Box::pin(async move {
-                let answers = store.record(&batch).await;
-                Done::Recorded(batch, answers)
-            }));
+            self.record(Arc::new(batch));
         }
+    }
+
+    /// Records a batch beside the loop: a store that computes does not hold it up, and one that panics has not said
+    /// what it did.
+    fn record(&mut self, batch: Arc<Batch>) {
+        let (store, written) = (self.store.clone(), batch.clone());
+        let record = async move { store.record(&written).await };
+        if self.inline {
+            return self.calls.push(Box::pin(async move { Done::Recorded(batch, record.await) }));
+        }
+        let record = tokio::spawn(record);
+        self.calls.push(Box::pin(async move {
+            let answers = record.await.unwrap_or_else(|_| vec![Recorded::Unknown; batch.len()]);
+            Done::Recorded(batch, answers)
+        }));
     }
 
     fn carry_out(&mut self, now: Now, fence: Fence, effect: Effect) {
@@ -72,7 +83,7 @@ impl<S: Store> Shell<S> {
         }));
     }
 
-    pub(super) fn recorded(&mut self, now: Now, batch: Vec<(Fence, Vec<Change>)>, answers: Vec<Recorded>) {
+    pub(super) fn recorded(&mut self, now: Now, batch: Arc<Batch>, answers: Vec<Recorded>) {
         self.node.batch_done();
         for ((fence, changes), answer) in batch.iter().zip(answers) {
             match answer {

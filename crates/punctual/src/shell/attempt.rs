@@ -23,7 +23,7 @@ impl<S: Store> Shell<S> {
         let running = Abortable::new(run_guarded(&self.executor, attempt), aborted);
         self.attempts.insert(token, abort);
         let result_max = self.settings.limits.payload_max;
-        if self.attempts_inline {
+        if self.inline {
             return self.calls.push(Box::pin(async move {
                 match running.await {
                     Ok(outcome) => Done::Reported(token, fit(outcome, result_max)),

@@ -51,8 +51,9 @@ pub struct Parts<S> {
     pub settings: Settings,
     /// This node's name in the store.
     pub name: Box<str>,
-    /// Attempts run inside the loop's own future, so that stopping to poll it stops everything: for simulations.
-    pub attempts_inline: bool,
+    /// Attempts and store calls run inside the loop's own future, so that whoever stops polling it stops
+    /// everything: for simulations.
+    pub inline: bool,
     /// Where reports go whose partition has gone to another node.
     pub forward_to: Option<mpsc::Sender<(Token, Outcome)>>,
 }
@@ -65,7 +66,7 @@ pub struct Shell<S> {
     clock: Clock,
     settings: Settings,
     name: Box<str>,
-    attempts_inline: bool,
+    inline: bool,
     forward_to: Option<mpsc::Sender<(Token, Outcome)>>,
     meta: Meta,
 
@@ -99,9 +100,12 @@ pub struct Shell<S> {
     lapses: u64,
 }
 
+/// What is recorded together.
+type Batch = Vec<(Fence, Vec<Change>)>;
+
 /// Something that ran beside the loop is done.
 enum Done {
-    Recorded(Vec<(Fence, Vec<Change>)>, Vec<Recorded>),
+    Recorded(Arc<Batch>, Vec<Recorded>),
     Loaded(Fence, WindowId, Loaded),
     Parked(Fence, Obstacle, Vec<Task>),
     Found(Fence, FindNo, Vec<Option<Found>>),
@@ -138,7 +142,7 @@ impl<S: Store> Shell<S> {
             clock: parts.clock,
             settings: parts.settings,
             name: parts.name,
-            attempts_inline: parts.attempts_inline,
+            inline: parts.inline,
             forward_to: parts.forward_to,
             meta,
             commands,

@@ -156,7 +156,7 @@ async fn die_while_running(world: &World, id: TaskId) {
             ..Settings::default()
         },
         name: "doomed".into(),
-        attempts_inline: true,
+        inline: true,
         forward_to: None,
     };
     let (shell, commands) = Shell::new(parts).await.unwrap();
