@@ -27,6 +27,18 @@ async fn a_cancelled_task_never_starts() {
     assert_eq!(scheduler.find(far).await.unwrap().unwrap().state(), TaskState::Cancelled);
 }
 
+/// Two stores number their tasks alike, and an id was once looked up by its number alone.
+#[tokio::test(start_paused = true)]
+async fn an_id_of_another_store_cancels_nothing_here() {
+    let (here, there, log) = (World::of(1), World::of(1), Log::default());
+    let (ours, theirs) = (logging(&here, &log).await, logging(&there, &log).await);
+    let ours_id = id_of(&ours, task("ours").after(secs(60))).await;
+    let their_id = id_of(&theirs, task("theirs").after(secs(90))).await;
+    assert_eq!(ours_id.seq, their_id.seq);
+    assert!(matches!(ours.cancel(their_id).await, Err(Error::NotFound)));
+    assert_eq!(ours.result(ours_id).await.unwrap().state, EndState::Succeeded);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_runs_has_ended_or_never_was_cannot_be_cancelled() {
     let (world, log) = (World::new(), Log::default());
