@@ -42,9 +42,6 @@ use park::{Hold, Unparking};
 use reads::{Pending, Reads};
 use window::Windows;
 
-/// Room kept for the next batch, in changes.
-const BATCH_KEPT: usize = 256;
-
 /// What all partitions of a node share. Replaced as a whole when something in it changes.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -184,8 +181,7 @@ impl Engine {
         if self.changes.is_empty() && self.after.is_empty() {
             return None;
         }
-        // The next batch will be about as large as this one, but an idle partition holds little.
-        let (after, changes) = (self.after.len().min(BATCH_KEPT), self.changes.len().min(BATCH_KEPT));
+        let (after, changes) = (room_for(self.after.len()), room_for(self.changes.len()));
         self.in_flight = Some(std::mem::replace(&mut self.after, Vec::with_capacity(after)));
         Some(std::mem::replace(&mut self.changes, Vec::with_capacity(changes)))
     }
@@ -303,4 +299,10 @@ impl After {
 /// Boot time as the lease wheel files it.
 fn on_wheel(boot: BootTime) -> Timestamp {
     Timestamp::from_micros(i64::try_from(boot.as_micros()).unwrap_or(i64::MAX)).min(Timestamp::MAX)
+}
+
+/// Room for the next batch, which will be about as large as the last one. A small one grows by itself, and an idle
+/// partition keeps little.
+fn room_for(last: usize) -> usize {
+    if last < 64 { 0 } else { last.min(256) }
 }
