@@ -1,6 +1,7 @@
 //! Each destination has its own limit and breaker: one that hangs or fails slows only itself.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
@@ -18,7 +19,13 @@ pub struct Destinations {
     /// Breakers by when they let a probe through.
     resting: BTreeSet<(BootTime, u64)>,
     eased: BTreeSet<u64>,
+    /// Those that failed, by when they are forgotten if nobody goes there any more: a million hosts that failed once
+    /// must not be remembered for ever.
+    failed: BTreeSet<(BootTime, u64)>,
 }
+
+/// How long a failure is remembered.
+const REMEMBERED: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
 struct Destination {
@@ -30,6 +37,8 @@ struct Destination {
     failures_in_a_row: u32,
     /// An open breaker: nothing before this, and then one probe at a time.
     rests_until: Option<BootTime>,
+    /// Under what time it stands among those that failed.
+    forget_at: Option<BootTime>,
 }
 
 impl Destination {
@@ -40,12 +49,13 @@ impl Destination {
         }
     }
 
+    /// Nobody is there, on the way, or waiting to go.
+    fn is_deserted(&self) -> bool {
+        self.running == 0 && self.waiting.is_empty() && !self.sent_away
+    }
+
     fn is_idle(&self) -> bool {
-        self.running == 0
-            && self.waiting.is_empty()
-            && !self.sent_away
-            && self.failures_in_a_row == 0
-            && self.rests_until.is_none()
+        self.is_deserted() && self.failures_in_a_row == 0 && self.rests_until.is_none()
     }
 }
 
@@ -97,8 +107,30 @@ impl Destinations {
                 self.resting.remove(&(rested, id));
             }
         }
+        let forget_at = (destination.failures_in_a_row > 0).then_some(now.boot + REMEMBERED);
+        if let Some(before) = std::mem::replace(&mut destination.forget_at, forget_at) {
+            self.failed.remove(&(before, id));
+        }
+        self.failed.extend(forget_at.map(|at| (at, id)));
         if destination.is_idle() {
             self.all.remove(&id);
+        }
+    }
+
+    /// Forgets failures of destinations where nobody goes any more.
+    pub fn forget_old_failures(&mut self, now: Now) {
+        while let Some(&(at, id)) = self.failed.first().filter(|(at, _)| *at <= now.boot) {
+            self.failed.remove(&(at, id));
+            let Some(destination) = self.all.get_mut(&id) else { continue };
+            if destination.is_deserted() {
+                if let Some(until) = destination.rests_until {
+                    self.resting.remove(&(until, id));
+                }
+                self.all.remove(&id);
+            } else {
+                destination.forget_at = Some(now.boot + REMEMBERED);
+                self.failed.insert((now.boot + REMEMBERED, id));
+            }
         }
     }
 
@@ -143,5 +175,35 @@ impl Destinations {
 
     pub fn wake_at(&self) -> Wake {
         Wake { wall: None, boot: self.resting.first().map(|(at, _)| *at) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Now {
+        Now { boot: BootTime::from_micros(secs * 1_000_000), ..Now::default() }
+    }
+
+    #[test]
+    fn a_destination_that_failed_is_forgotten_when_nobody_goes_there() {
+        let (mut destinations, limits) = (Destinations::default(), Limits::default());
+        for id in 0..1_000 {
+            for _ in 0..=id % 7 {
+                destinations.started(at(1), id);
+                destinations.ended(at(1), &limits, id, Conduct::Bad);
+            }
+        }
+        destinations.started(at(2), 5_000);
+        destinations.ended(at(300), &limits, 5_000, Conduct::Bad);
+        destinations.rested(at(500));
+        destinations.forget_old_failures(at(600));
+        assert_eq!(destinations.all.len(), 1_001);
+        destinations.forget_old_failures(at(601));
+        assert_eq!(
+            (destinations.all.len(), destinations.failed.len(), destinations.resting.len()),
+            (1, 1, 0)
+        );
     }
 }

@@ -273,6 +273,7 @@ impl Gate {
         while let Some(&(_, queue)) = self.metered.first().filter(|(at, _)| *at <= now.boot) {
             self.show(now, queue);
         }
+        self.destinations.forget_old_failures(now);
         for destination in self.destinations.rested(now) {
             self.promote(now, destination);
         }
