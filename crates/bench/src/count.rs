@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use punctual_bench::echo::{Echo, Lanes, Maker, OPEN, Recorder, World};
 
+use crate::life_cycle::library;
 use crate::life_cycle::store::Recording;
 
 /// Few enough that a batch stays in the cache, many enough that a round costs little.
@@ -26,6 +27,8 @@ enum Path {
     Lanes,
     /// Engine, gate and memory store.
     Store,
+    /// The library, on one thread.
+    Library,
 }
 
 pub fn run(options: &Options) {
@@ -33,6 +36,7 @@ pub fn run(options: &Options) {
         Path::Engine => live(options.tasks, Lanes::None, Echo),
         Path::Lanes => live(options.tasks, Lanes::Own, Echo),
         Path::Store => live(options.tasks, Lanes::None, Recording::new(1)),
+        Path::Library => library::on_one_thread(options.tasks),
     }
 }
 

@@ -5,7 +5,7 @@
 //! Rounds go through all paths in turn, so that a noisy minute of the machine hits everyone.
 
 mod engine;
-mod library;
+pub mod library;
 mod report;
 pub mod store;
 

@@ -33,15 +33,24 @@ pub fn burst(tasks: usize) -> Round {
 
 /// Never more than ten thousand that have not ended: nothing need be read from the store.
 pub fn steady(tasks: usize) -> Round {
-    run(tasks, |world| {
-        world.spread(PRODUCERS, |world, share| async move {
-            for _ in 0..share.div_ceil(PER_CALL) {
-                let room = world.ends.room.acquire_many(PER_CALL as u32).await;
-                room.expect("nobody closes it").forget();
-                world.schedule_many().await;
-            }
-        });
-    })
+    run(tasks, produce_steadily)
+}
+
+/// The same on one thread, for a tool that counts instructions.
+pub fn on_one_thread(tasks: usize) {
+    let runtime = Builder::new_current_thread().enable_time().build().expect("one thread can be had");
+    let round = run_on(&runtime, tasks, produce_steadily);
+    println!("{}", round.tasks);
+}
+
+fn produce_steadily(world: &World) {
+    world.spread(PRODUCERS, |world, share| async move {
+        for _ in 0..share.div_ceil(PER_CALL) {
+            let room = world.ends.room.acquire_many(PER_CALL as u32).await;
+            room.expect("nobody closes it").forget();
+            world.schedule_many().await;
+        }
+    });
 }
 
 /// Each caller waits for the answer before it schedules the next.
@@ -119,6 +128,10 @@ impl World {
 
 /// `tasks` is rounded down to what divides evenly among callers and calls.
 fn run(tasks: usize, produce: fn(&World)) -> Round {
+    run_on(&runtime(), tasks, produce)
+}
+
+fn run_on(runtime: &Runtime, tasks: usize, produce: fn(&World)) -> Round {
     let whole = (tasks / (PRODUCERS * PER_CALL)).max(1) * PRODUCERS * PER_CALL;
     let ends = Arc::new(Ends {
         expected: whole,
@@ -126,11 +139,10 @@ fn run(tasks: usize, produce: fn(&World)) -> Round {
         all: Notify::new(),
         room: Semaphore::new(OUTSTANDING_MAX),
     });
-    let runtime = runtime();
     let scheduler = runtime.block_on(start(ends.clone()));
     let world = World { scheduler, ends, tasks: whole };
     let stopping = world.scheduler.clone();
-    let round = measure_on(&runtime, whole, async move {
+    let round = measure_on(runtime, whole, async move {
         produce(&world);
         world.ends.all.notified().await;
     });

@@ -22,6 +22,7 @@ impl<S: Store> Shell<S> {
             self.carry_out(now, fence, effect);
         }
         self.effects = effects;
+        self.runners.begin(&mut self.starting);
         if let Some(batch) = self.node.take_batch() {
             self.record(Arc::new(batch));
         }

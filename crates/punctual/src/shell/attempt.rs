@@ -1,4 +1,4 @@
-//! One attempt: begun beside the loop, guarded against its own panics, stopped by being dropped.
+//! One attempt: guarded against its own panics, stopped by being dropped, and held to what may be stored.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use punctual_core::{Attempt, Outcome, Token};
 use punctual_store::Store;
 
 use super::{Done, Shell};
-use crate::executor::{Executor, Running};
 use crate::observer::Note;
 
 /// What is kept of the text of an error, in bytes.
@@ -18,54 +17,52 @@ const ERROR_MAX: usize = 4 * 1024;
 impl<S: Store> Shell<S> {
     pub(super) fn start(&mut self, attempt: Attempt) {
         self.observer.observe(Note::Started(&attempt));
+        if self.inline { self.start_inline(attempt) } else { self.starting.push(attempt) }
+    }
+
+    fn start_inline(&mut self, attempt: Attempt) {
         let token = attempt.token;
         let (abort, aborted) = AbortHandle::new_pair();
-        let running = Abortable::new(run_guarded(&self.executor, attempt), aborted);
-        self.attempts.insert(token, abort);
-        let result_max = self.settings.limits.payload_max;
-        if self.inline {
-            return self.calls.push(Box::pin(async move {
-                match running.await {
-                    Ok(outcome) => Done::Reported(token, fit(outcome, result_max)),
-                    Err(_) => Done::StillTrying,
-                }
-            }));
-        }
-        let report_to = self.report_to.clone();
-        tokio::spawn(async move {
-            if let Ok(outcome) = running.await {
-                // The loop is gone: then nobody waits for the report either.
-                report_to.send((token, fit(outcome, result_max))).await.ok();
+        self.inline_attempts.insert(token, abort);
+        let (executor, result_max) = (self.executor.clone(), self.settings.limits.payload_max);
+        let running = AssertUnwindSafe(async move { executor.run(attempt).await }).catch_unwind();
+        let running = Abortable::new(running, aborted);
+        self.calls.push(Box::pin(async move {
+            match running.await {
+                Ok(Ok(outcome)) => Done::Reported(token, fit(outcome, result_max)),
+                Ok(Err(panic)) => Done::Reported(token, panicked(&*panic)),
+                Err(_) => Done::StillTrying,
             }
-        });
+        }));
     }
 
     pub(super) fn stop_attempt(&mut self, token: Token) {
-        if let Some(abort) = self.attempts.remove(&token) {
+        if !self.inline {
+            return self.runners.stop(token);
+        }
+        if let Some(abort) = self.inline_attempts.remove(&token) {
+            abort.abort();
+        }
+    }
+
+    pub(super) fn stop_all_attempts(&mut self) {
+        self.runners.stop_all();
+        for abort in self.inline_attempts.values() {
             abort.abort();
         }
     }
 }
 
 /// A handler that panics has failed, and nothing else has.
-fn run_guarded(executor: &Arc<dyn Executor>, attempt: Attempt) -> Running {
-    let executor = executor.clone();
-    Box::pin(async move {
-        let guarded = AssertUnwindSafe(async { executor.run(attempt).await }).catch_unwind();
-        guarded
-            .await
-            .unwrap_or_else(|panic| Outcome::Failed { error: panic_text(&*panic).into(), retry_after: None })
-    })
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Outcome {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the handler panicked: {}", text.unwrap_or("without a message"))
+    let text = format!("the handler panicked: {}", text.unwrap_or("without a message"));
+    Outcome::Failed { error: cut(text.into()), retry_after: None }
 }
 
 /// What an attempt says is stored, so it has a limit. A result that is too large would be so again.
-fn fit(outcome: Outcome, result_max: usize) -> Outcome {
+pub(super) fn fit(outcome: Outcome, result_max: usize) -> Outcome {
     match outcome {
         Outcome::Succeeded(result) if result.len() > result_max => Outcome::GaveUp(
             format!("it ran, but its result has {} bytes, and {result_max} is the most", result.len()).into(),

@@ -6,6 +6,7 @@
 mod act;
 mod attempt;
 mod command;
+mod runners;
 mod stop;
 mod takeover;
 
@@ -16,8 +17,8 @@ use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use punctual_core::{
-    Answer, AskNo, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded, Node, Now, Obstacle,
-    Outcome, PartitionId, Settings, Task, TaskId, Token, WindowId,
+    Answer, AskNo, Attempt, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded, Node, Now,
+    Obstacle, Outcome, PartitionId, Settings, Task, TaskId, Token, WindowId,
 };
 use punctual_store::{Meta, Recorded, Store};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,6 +29,7 @@ use crate::executor::Executor;
 use crate::observer::{Note, Observer};
 
 pub use command::{Command, Ended, EndedOrForgotten};
+use runners::{Report, Runners};
 use stop::Stopping;
 
 /// How many events are taken in before effects are carried out: a batch for the gate and for the store.
@@ -72,15 +74,18 @@ pub struct Shell<S> {
 
     node: Node,
     commands: mpsc::Receiver<Command>,
-    reports: mpsc::Receiver<(Token, Outcome)>,
-    report_to: mpsc::Sender<(Token, Outcome)>,
+    runners: Runners,
+    /// Attempts that begin when this round is over.
+    starting: Vec<Attempt>,
+    /// What was reported on, while it is taken in; its room is used again.
+    reports: Vec<Report>,
     /// Store calls, and attempts that run inline.
     calls: FuturesUnordered<BoxFuture<'static, Done>>,
     effects: Effects,
 
     next_ask: u64,
     asks: FxHashMap<AskNo, (PartitionId, oneshot::Sender<Answer>)>,
-    attempts: FxHashMap<Token, AbortHandle>,
+    inline_attempts: FxHashMap<Token, AbortHandle>,
     /// Who waits for the end of a task.
     waiters: FxHashMap<TaskId, Vec<oneshot::Sender<Ended>>>,
     /// When so many tasks are waited for, those who stopped waiting are forgotten.
@@ -120,7 +125,7 @@ enum Done {
 /// Why the loop woke.
 enum Woken {
     Commands(Vec<Command>),
-    Reports(Vec<(Token, Outcome)>),
+    Reports,
     Done(Done),
     Time,
     NobodyAsks,
@@ -133,7 +138,7 @@ impl<S: Store> Shell<S> {
     ) -> Result<(Shell<S>, mpsc::Sender<Command>), punctual_store::StoreError> {
         let meta = parts.store.meta().await?;
         let (command_to, commands) = mpsc::channel(parts.settings.limits.asked_max);
-        let (report_to, reports) = mpsc::channel(2 * parts.settings.limits.running_max as usize);
+        let runners = Runners::new(parts.executor.clone(), parts.settings.limits.payload_max);
         let shell = Shell {
             node: Node::new(meta.partitions, Arc::new(parts.settings.clone())),
             store: parts.store,
@@ -146,13 +151,14 @@ impl<S: Store> Shell<S> {
             forward_to: parts.forward_to,
             meta,
             commands,
-            reports,
-            report_to,
+            runners,
+            starting: Vec::new(),
+            reports: Vec::new(),
             calls: FuturesUnordered::new(),
             effects: Vec::new(),
             next_ask: 0,
             asks: FxHashMap::default(),
-            attempts: FxHashMap::default(),
+            inline_attempts: FxHashMap::default(),
             waiters: FxHashMap::default(),
             waiters_max: WAITERS_MIN,
             taking: FxHashSet::default(),
@@ -176,20 +182,18 @@ impl<S: Store> Shell<S> {
             self.node.advance(now, &mut self.effects);
             self.act(now);
         }
-        for abort in self.attempts.values() {
-            abort.abort();
-        }
+        self.stop_all_attempts();
     }
 
     /// Waits for whatever comes first. Biased, so that a run can be repeated from its seed.
     async fn wait(&mut self) -> Woken {
         let now = self.read_clock();
         let delay = self.delay(now);
-        let (mut commands, mut reports) = (Vec::new(), Vec::new());
+        let mut commands = Vec::new();
         tokio::select! {
             biased;
             Some(done) = self.calls.next(), if !self.calls.is_empty() => Woken::Done(done),
-            _ = self.reports.recv_many(&mut reports, EVENTS_PER_ROUND) => Woken::Reports(reports),
+            () = self.runners.reported(&mut self.reports) => Woken::Reports,
             count = self.commands.recv_many(&mut commands, EVENTS_PER_ROUND), if !self.deserted => {
                 if count == 0 { Woken::NobodyAsks } else { Woken::Commands(commands) }
             }
@@ -209,9 +213,7 @@ impl<S: Store> Shell<S> {
     fn decide(&mut self, now: Now, woken: Woken) {
         match woken {
             Woken::Commands(commands) => commands.into_iter().for_each(|command| self.obey(now, command)),
-            Woken::Reports(reports) => {
-                reports.into_iter().for_each(|(token, outcome)| self.reported(now, token, outcome))
-            }
+            Woken::Reports => self.take_in_reports(now),
             Woken::Done(done) => self.done(now, done),
             Woken::Time => self.continue_stopping(now),
             Woken::NobodyAsks => self.stop_when_deserted(now),
@@ -220,21 +222,29 @@ impl<S: Store> Shell<S> {
 
     /// Whatever else has already happened goes into the same round.
     fn take_in_more(&mut self, now: Now) {
-        for _ in 0..EVENTS_PER_ROUND {
-            let Ok((token, outcome)) = self.reports.try_recv() else { break };
-            self.reported(now, token, outcome);
-        }
+        self.runners.take_reports(&mut self.reports);
+        self.take_in_reports(now);
         for _ in 0..EVENTS_PER_ROUND {
             let Ok(command) = self.commands.try_recv() else { break };
             self.obey(now, command);
         }
     }
 
+    fn take_in_reports(&mut self, now: Now) {
+        let mut reports = std::mem::take(&mut self.reports);
+        for (token, outcome) in reports.drain(..) {
+            self.reported(now, token, outcome);
+        }
+        self.reports = reports;
+    }
+
     fn reported(&mut self, now: Now, token: Token, outcome: Outcome) {
         if self.taking.contains(&token.id.partition(self.meta.partitions)) {
             return self.early_reports.push((token, outcome));
         }
-        self.attempts.remove(&token);
+        if self.inline {
+            self.inline_attempts.remove(&token);
+        }
         self.observer.observe(Note::Reported(token, &outcome));
         self.node.report(now, token, outcome, &mut self.effects);
         self.continue_stopping(now);
