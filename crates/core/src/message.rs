@@ -248,7 +248,7 @@ pub enum Effect {
 }
 
 /// A task that could start: what the gate chooses by.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Offer {
     /// First by priority,
     pub priority: Priority,
@@ -264,4 +264,23 @@ pub struct Offer {
     pub destination: Option<u64>,
     /// It waits for a worker to reserve it, and needs no slot of this node's.
     pub for_worker: bool,
+}
+
+impl Offer {
+    /// What it is chosen by. No two offers of a node share a partition and a number, so the rest need not be compared.
+    fn rank(&self) -> (Priority, Timestamp, RowKey, PartitionId) {
+        (self.priority, self.start_by, self.key, self.partition)
+    }
+}
+
+impl Ord for Offer {
+    fn cmp(&self, other: &Offer) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for Offer {
+    fn partial_cmp(&self, other: &Offer) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
 }

@@ -1,7 +1,6 @@
 //! All partitions of one node and their gate: routes events in, effects out, and keeps one bad partition from
 //! harming its neighbours. Still pure: the shell around it waits, reads and writes.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use crate::time::{BootTime, Now, Wake};
 pub struct Node {
     partition_count: u16,
     settings: Arc<Settings>,
-    engines: BTreeMap<PartitionId, Engine>,
+    engines: Engines,
     gate: Gate,
     /// Attempts this node runs, until their end is on record: a partition that is taken over anew must
     /// neither start them again nor lose their reports.
@@ -36,6 +35,40 @@ struct LiveAttempt {
     token: Token,
     /// The report, as long as it is not on record.
     outcome: Option<Outcome>,
+}
+
+/// The engines of the partitions owned, each at its partition's place.
+struct Engines(Vec<Option<Engine>>);
+
+impl Engines {
+    fn new(partition_count: u16) -> Engines {
+        Engines((0..partition_count).map(|_| None).collect())
+    }
+
+    fn get(&self, partition: PartitionId) -> Option<&Engine> {
+        self.0.get(usize::from(partition.0))?.as_ref()
+    }
+
+    fn get_mut(&mut self, partition: PartitionId) -> Option<&mut Engine> {
+        self.0.get_mut(usize::from(partition.0))?.as_mut()
+    }
+
+    fn insert(&mut self, engine: Engine) {
+        let place = usize::from(engine.fence().partition.0);
+        self.0[place] = Some(engine);
+    }
+
+    fn remove(&mut self, partition: PartitionId) -> Option<Engine> {
+        self.0.get_mut(usize::from(partition.0))?.take()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Engine> {
+        self.0.iter().flatten()
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Engine> {
+        self.0.iter_mut().flatten()
+    }
 }
 
 /// Whether a node could be sure of its partitions all the time.
@@ -57,7 +90,7 @@ impl Node {
             partition_count,
             gate: Gate::new(settings.clone()),
             settings,
-            engines: BTreeMap::new(),
+            engines: Engines::new(partition_count),
             live: FxHashMap::default(),
             trusted_until: BootTime::default(),
             suspects: FxHashMap::default(),
@@ -68,14 +101,14 @@ impl Node {
 
     /// Something happened to a partition. What is meant for an ownership that is over is dropped.
     pub fn handle(&mut self, now: Now, fence: Fence, event: Event, out: &mut Effects) {
-        if self.engines.get(&fence.partition).is_some_and(|engine| engine.fence() == fence) {
+        if self.engines.get(fence.partition).is_some_and(|engine| engine.fence() == fence) {
             self.drive(now, fence.partition, event, out);
         }
     }
 
     /// A user asks something of a partition.
     pub fn ask(&mut self, now: Now, partition: PartitionId, event: Event, out: &mut Effects) {
-        match (self.engines.contains_key(&partition), &event) {
+        match (self.engines.get(partition).is_some(), &event) {
             (true, _) => self.drive(now, partition, event, out),
             (false, Event::Asked(no, _)) => {
                 let nobody = Fence { partition, ..Fence::default() };
@@ -93,7 +126,7 @@ impl Node {
             live.outcome = Some(outcome.clone());
             self.gate.ended(now, partition, token.id.seq, conduct(&outcome));
         }
-        match self.engines.contains_key(&partition) {
+        match self.engines.get(partition).is_some() {
             true => self.drive(now, partition, Event::AttemptEnded(token, outcome), out),
             false => {
                 // Its partition has gone elsewhere, and the report goes after it.
@@ -114,7 +147,7 @@ impl Node {
         self.drop_lives_except(partition, &lives, now);
         let mut effects = std::mem::take(&mut self.effects);
         let engine = Engine::take_over(now, fence, self.settings.clone(), inheritance, &mut effects);
-        self.engines.insert(partition, engine);
+        self.engines.insert(engine);
         self.sort_out(now, fence, &mut effects, out);
         self.effects = effects;
         self.repeat_reports(now, partition, out);
@@ -130,7 +163,7 @@ impl Node {
 
     /// Others own this partition now, or nobody knows what was recorded: what we thought of it counts no more.
     pub fn forget(&mut self, now: Now, partition: PartitionId) {
-        if self.engines.remove(&partition).is_some() {
+        if self.engines.remove(partition).is_some() {
             let live = &self.live;
             self.gate.forget_partition(now, partition, |seq| live.contains_key(&(partition, seq)));
             // Granted, but its start was still being recorded: it never began, and nobody will report on it.
@@ -154,9 +187,9 @@ impl Node {
     pub fn set_settings(&mut self, now: Now, settings: Arc<Settings>, out: &mut Effects) {
         self.settings = settings.clone();
         self.gate.set_settings(now, settings.clone());
-        let partitions: Vec<PartitionId> = self.engines.keys().copied().collect();
+        let partitions: Vec<PartitionId> = self.fences().map(|fence| fence.partition).collect();
         for partition in partitions {
-            if let Some(engine) = self.engines.get_mut(&partition) {
+            if let Some(engine) = self.engines.get_mut(partition) {
                 engine.set_settings(settings.clone());
             }
             self.drive(now, partition, Event::SettingsChanged, out);
@@ -172,7 +205,7 @@ impl Node {
     pub fn advance(&mut self, now: Now, out: &mut Effects) {
         let due = |engine: &Engine| engine.wake_at().is_due(now);
         let partitions: Vec<PartitionId> =
-            self.engines.iter().filter(|(_, engine)| due(engine)).map(|(id, _)| *id).collect();
+            self.engines.iter().filter(|engine| due(engine)).map(|engine| engine.fence().partition).collect();
         for partition in partitions {
             self.drive(now, partition, Event::TimePassed, out);
         }
@@ -197,7 +230,7 @@ impl Node {
         }
         let batch: Vec<(Fence, Vec<Change>)> = self
             .engines
-            .values_mut()
+            .iter_mut()
             .filter_map(|engine| Some((engine.fence(), engine.take_changes()?)))
             .collect();
         self.recording = !batch.is_empty();
@@ -211,28 +244,28 @@ impl Node {
 
     /// When time next makes a difference to anything here.
     pub fn wake_at(&self) -> Wake {
-        self.engines.values().fold(self.gate.wake_at(), |wake, engine| wake.or(engine.wake_at()))
+        self.engines.iter().fold(self.gate.wake_at(), |wake, engine| wake.or(engine.wake_at()))
     }
 
     /// The partitions this node owns.
     pub fn fences(&self) -> impl Iterator<Item = Fence> {
-        self.engines.values().map(Engine::fence)
+        self.engines.iter().map(Engine::fence)
     }
 
     /// The fence under which a partition is owned.
     pub fn fence(&self, partition: PartitionId) -> Option<Fence> {
-        self.engines.get(&partition).map(Engine::fence)
+        self.engines.get(partition).map(Engine::fence)
     }
 
     /// The attempt that runs for a task, as its owner knows.
     pub fn running(&self, id: TaskId) -> Option<Token> {
-        let token = self.engines.get(&id.partition(self.partition_count))?.running(id.seq)?;
+        let token = self.engines.get(id.partition(self.partition_count))?.running(id.seq)?;
         Some(token).filter(|token| token.id == id)
     }
 
     /// How many tasks are held in memory.
     pub fn loaded(&self) -> usize {
-        self.engines.values().map(Engine::loaded).sum()
+        self.engines.iter().map(Engine::loaded).sum()
     }
 
     /// How many attempts run.
@@ -262,7 +295,7 @@ impl Node {
             }
         }
         for obstacle in self.gate.take_eased() {
-            let partitions: Vec<PartitionId> = self.engines.keys().copied().collect();
+            let partitions: Vec<PartitionId> = self.fences().map(|fence| fence.partition).collect();
             for partition in partitions {
                 self.drive(now, partition, Event::ObstacleEased(obstacle), out);
             }
@@ -272,7 +305,7 @@ impl Node {
     /// Hands an event to an engine. A panic in it is that partition's trouble alone: it is taken over anew,
     /// and the task that was being handled is remembered as a suspect.
     fn drive(&mut self, now: Now, partition: PartitionId, event: Event, out: &mut Effects) {
-        let Some(engine) = self.engines.get_mut(&partition) else { return };
+        let Some(engine) = self.engines.get_mut(partition) else { return };
         let fence = engine.fence();
         let mut effects = std::mem::take(&mut self.effects);
         let handled = catch_unwind(AssertUnwindSafe(|| engine.handle(now, event, &mut effects)));

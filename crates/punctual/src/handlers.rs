@@ -1,5 +1,6 @@
 //! Rust functions, registered by name, that run tasks in this process.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, RwLock};
@@ -61,6 +62,9 @@ impl<E: std::error::Error> From<E> for Failure {
         Failure::retry(error.to_string())
     }
 }
+
+/// A buffer that grew beyond this is not kept.
+const BUFFER_MAX: usize = 64 * 1024;
 
 type Handler = Arc<dyn Fn(Attempt) -> Running + Send + Sync>;
 
@@ -128,8 +132,8 @@ fn job<P: DeserializeOwned>(attempt: Attempt) -> Result<Job<P>, serde_json::Erro
 
 fn outcome<R: Serialize>(result: Result<R, Failure>) -> Outcome {
     match result {
-        Ok(result) => match serde_json::to_vec(&result) {
-            Ok(result) => Outcome::Succeeded(if result == b"null" { Bytes::new() } else { result.into() }),
+        Ok(result) => match written(&result) {
+            Ok(result) => Outcome::Succeeded(result),
             Err(error) => Outcome::GaveUp(format!("the result cannot be written: {error}").into()),
         },
         Err(Failure(Kind::Retry { error, after })) => {
@@ -137,4 +141,20 @@ fn outcome<R: Serialize>(result: Result<R, Failure>) -> Outcome {
         }
         Err(Failure(Kind::GiveUp(error))) => Outcome::GaveUp(error.into()),
     }
+}
+
+/// A result as JSON. Nothing (`null`) is no bytes at all, and most results are that: they must not cost a buffer.
+fn written(result: &impl Serialize) -> Result<Bytes, serde_json::Error> {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    // Taken rather than borrowed: writing one result may call code that writes another.
+    let mut buffer = BUFFER.take();
+    buffer.clear();
+    let written = serde_json::to_writer(&mut buffer, result);
+    let bytes = if buffer == b"null" { Bytes::new() } else { Bytes::copy_from_slice(&buffer) };
+    if buffer.capacity() <= BUFFER_MAX {
+        BUFFER.set(buffer);
+    }
+    written.map(|()| bytes)
 }

@@ -54,9 +54,9 @@ impl<S: Store> Scheduler<S> {
     }
 
     /// Checks a task and decides where it belongs. Nothing is changed before everything is checked.
-    pub(crate) async fn draft(&self, task: NewTask) -> Result<(PartitionId, Draft), Error> {
+    pub(crate) async fn draft(&self, now: Timestamp, task: NewTask) -> Result<(PartitionId, Draft), Error> {
         self.refuse_when_stopping()?;
-        let task = task.check(self.now(), &self.inner.limits)?;
+        let task = task.check(now, &self.inner.limits)?;
         let queue = self.queue_for(&task).await?;
         let priority = task.priority.unwrap_or(queue.settings.priority);
         let route = match task.spec.routing_key() {

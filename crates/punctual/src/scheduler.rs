@@ -81,7 +81,7 @@ impl<S: Store> Scheduler<S> {
 
     /// Schedules a task. When this returns, it is on stable storage.
     pub async fn schedule(&self, task: NewTask) -> Result<Scheduled, Error> {
-        let (partition, draft) = self.draft(task).await?;
+        let (partition, draft) = self.draft(self.now(), task).await?;
         let created = self.create(partition, vec![draft]).await?;
         let created = created.into_iter().next().ok_or(Error::Unknown)?;
         scheduled(created)
@@ -92,8 +92,9 @@ impl<S: Store> Scheduler<S> {
     pub async fn schedule_many(&self, tasks: Vec<NewTask>) -> Vec<Result<Scheduled, Error>> {
         let mut results: Vec<Option<Result<Scheduled, Error>>> = Vec::with_capacity(tasks.len());
         let mut by_partition: BTreeMap<PartitionId, (Vec<usize>, Vec<Draft>)> = BTreeMap::new();
+        let now = self.now();
         for (place, task) in tasks.into_iter().enumerate() {
-            match self.draft(task).await {
+            match self.draft(now, task).await {
                 Ok((partition, draft)) => {
                     let (places, drafts) = by_partition.entry(partition).or_default();
                     places.push(place);

@@ -1,5 +1,6 @@
 //! What users say when they want something done later.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::time::IntoTimestamp;
 /// ```
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    queue: Box<str>,
+    queue: Cow<'static, str>,
     due: Due,
     priority: Option<u8>,
     on_conflict: OnConflict,
@@ -36,7 +37,7 @@ enum Due {
 
 /// A task that nothing is wrong with.
 pub(crate) struct Checked {
-    pub queue: Box<str>,
+    pub queue: Cow<'static, str>,
     pub priority: Option<Priority>,
     pub on_conflict: OnConflict,
     pub spec: Arc<Spec>,
@@ -53,7 +54,7 @@ impl NewTask {
     /// A task for any target.
     pub fn to(target: Target) -> NewTask {
         NewTask {
-            queue: "default".into(),
+            queue: Cow::Borrowed("default"),
             due: Due::After(Duration::ZERO),
             priority: None,
             on_conflict: OnConflict::default(),
@@ -74,7 +75,7 @@ impl NewTask {
 
     /// The queue it waits in. A queue that does not exist yet is made, with the default settings.
     pub fn queue(mut self, queue: &str) -> NewTask {
-        self.queue = queue.into();
+        self.queue = Cow::Owned(queue.to_owned());
         self
     }
 

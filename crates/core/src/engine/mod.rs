@@ -301,8 +301,8 @@ fn on_wheel(boot: BootTime) -> Timestamp {
     Timestamp::from_micros(i64::try_from(boot.as_micros()).unwrap_or(i64::MAX)).min(Timestamp::MAX)
 }
 
-/// Room for the next batch, which will be about as large as the last one. A small one grows by itself, and an idle
-/// partition keeps little.
+/// Room for the next batch, which will be about as large as the last one: growing to it step by step would copy it
+/// several times. An idle partition keeps little.
 fn room_for(last: usize) -> usize {
-    if last < 64 { 0 } else { last.min(256) }
+    last.min(256)
 }
