@@ -29,7 +29,7 @@ use punctual_core::{
 };
 
 use self::rows::{FORMAT, MetaRow, OwnerRow, decode};
-use self::txn::Txn;
+use self::txn::{Rows, Txn};
 use crate::{
     Claim, Filter, Found, Held, Loaded, MapEntry, Meta, Ownership, Page, PageKey, Pruned, Query, Recorded,
     Retention, Standing, Store, StoreError, Swap, TearableStore,

@@ -5,7 +5,7 @@ use punctual_core::{
 };
 
 use super::rows::{BucketRow, IdentityRow};
-use super::txn::Txn;
+use super::txn::{Rows, Txn};
 use super::{OrderedKv, keys, read_owner};
 use crate::news::attempt_is_news;
 use crate::place::{BucketId, birth_place, hour_of};
@@ -39,51 +39,55 @@ async fn record_some<K: OrderedKv>(
     changes: &[Change],
 ) -> Result<Option<usize>, StoreError> {
     for _ in 0..TRIES_MAX {
-        let mut writer = Writer { txn: Txn::new(kv), partition: fence.partition };
-        if read_owner(&mut writer.txn, fence.partition).await?.epoch != fence.epoch.0 {
+        let mut txn = Txn::new(kv);
+        if read_owner(&mut txn, fence.partition).await?.epoch != fence.epoch.0 {
             return Ok(None);
         }
-        let written = writer.write_all(changes, kv.write_max()).await?;
-        if writer.txn.commit().await? {
+        let written = write_all(&mut txn, fence.partition, changes, kv.write_max()).await?;
+        if txn.commit().await? {
             return Ok(Some(written));
         }
     }
     Err(StoreError::Unavailable("others wrote the same rows again and again".into()))
 }
 
+async fn write_all<K: OrderedKv>(
+    txn: &mut Txn<'_, K>,
+    partition: PartitionId,
+    changes: &[Change],
+    write_max: usize,
+) -> Result<usize, StoreError> {
+    let fits = write_max.saturating_sub(CHANGE_MAX);
+    if write_max == usize::MAX {
+        txn.prefetch(changes.iter().flat_map(|change| keys_of(partition, change)).collect()).await?;
+    }
+    for (written, change) in changes.iter().enumerate() {
+        if written > 0 && txn.size() > fits {
+            return Ok(written);
+        }
+        Writer { rows: &mut *txn, partition }.write(change).await?;
+    }
+    Ok(changes.len())
+}
+
+/// The keys that a change of a task reads for certain.
+fn keys_of(p: PartitionId, change: &Change) -> Vec<bytes::Bytes> {
+    let (id, place) = match change {
+        Change::Accepted(task) | Change::Revived(task) => (task.id, birth_place(&task.id)),
+        Change::Refiled { from, task } | Change::Ended { from, task, .. } => (task.id, *from),
+        _ => return Vec::new(),
+    };
+    vec![keys::moved(p, id.seq), keys::ended(p, &id), keys::place(p, place)]
+}
+
 /// Turns changes into rows of one partition.
-pub(super) struct Writer<'a, K> {
-    pub txn: Txn<'a, K>,
+pub(crate) struct Writer<'a, R> {
+    pub rows: &'a mut R,
     pub partition: PartitionId,
 }
 
-impl<K: OrderedKv> Writer<'_, K> {
-    async fn write_all(&mut self, changes: &[Change], write_max: usize) -> Result<usize, StoreError> {
-        let fits = write_max.saturating_sub(CHANGE_MAX);
-        if write_max == usize::MAX {
-            self.txn.prefetch(changes.iter().flat_map(|change| self.keys_of(change)).collect()).await?;
-        }
-        for (written, change) in changes.iter().enumerate() {
-            if written > 0 && self.txn.size() > fits {
-                return Ok(written);
-            }
-            self.write(change).await?;
-        }
-        Ok(changes.len())
-    }
-
-    /// The keys that a change of a task reads for certain.
-    fn keys_of(&self, change: &Change) -> Vec<bytes::Bytes> {
-        let (id, place) = match change {
-            Change::Accepted(task) | Change::Revived(task) => (task.id, birth_place(&task.id)),
-            Change::Refiled { from, task } | Change::Ended { from, task, .. } => (task.id, *from),
-            _ => return Vec::new(),
-        };
-        let p = self.partition;
-        vec![keys::moved(p, id.seq), keys::ended(p, &id), keys::place(p, place)]
-    }
-
-    async fn write(&mut self, change: &Change) -> Result<(), StoreError> {
+impl<R: Rows> Writer<'_, R> {
+    pub async fn write(&mut self, change: &Change) -> Result<(), StoreError> {
         let p = self.partition;
         match change {
             Change::Accepted(task) => self.accept(task).await?,
@@ -95,33 +99,47 @@ impl<K: OrderedKv> Writer<'_, K> {
             Change::Revived(task) => self.revive(task).await?,
             Change::Held { obstacle, holder } => {
                 let row = Held { obstacle: *obstacle, holder: *holder };
-                self.txn.put(keys::held(p, *obstacle), &row);
+                self.rows.put(keys::held(p, *obstacle), &row);
             }
-            Change::Cleared(obstacle) => self.txn.delete(keys::held(p, *obstacle)),
+            Change::Cleared(obstacle) => self.rows.delete(keys::held(p, *obstacle)),
             Change::LowWater(window, at) => {
                 let key = keys::low_water(p, *window);
-                let mark = self.txn.row(&key).await?.map_or(Timestamp::MIN, |(_, mark)| mark);
-                self.txn.put(key, &(*window, mark.max(*at)));
+                let mark = self.rows.row(&key).await?.map_or(Timestamp::MIN, |(_, mark)| mark);
+                self.rows.put(key, &(*window, mark.max(*at)));
             }
-            Change::Schedule(name, Some(row)) => self.txn.put_bytes(keys::schedule(p, name), row.clone()),
-            Change::Schedule(name, None) => self.txn.delete(keys::schedule(p, name)),
+            Change::Schedule(name, Some(row)) => self.rows.put_bytes(keys::schedule(p, name), row.clone()),
+            Change::Schedule(name, None) => self.rows.delete(keys::schedule(p, name)),
         }
         Ok(())
     }
 
     async fn accept(&mut self, task: &Task) -> Result<(), StoreError> {
+        if self.rows.is_new(self.partition, task.id.seq) {
+            return self.accept_new(task);
+        }
         if self.knows(task).await? {
             return Ok(());
         }
         if let Some(identity) = task.spec.identity(task.id.queue) {
             let key = keys::identity(self.partition, identity);
-            let row: Option<IdentityRow> = self.txn.row(&key).await?;
+            let row: Option<IdentityRow> = self.rows.row(&key).await?;
             if row.is_some_and(|row| row.id == task.id && row.ended.is_some()) {
                 return Ok(());
             }
-            self.txn.put(key, &IdentityRow { id: task.id, ended: None });
+            self.rows.put(key, &IdentityRow { id: task.id, ended: None });
         }
         self.file(task, None).await
+    }
+
+    /// Nothing is known of a task of this number: nothing need be looked for.
+    fn accept_new(&mut self, task: &Task) -> Result<(), StoreError> {
+        if let Some(identity) = task.spec.identity(task.id.queue) {
+            let row = IdentityRow { id: task.id, ended: None };
+            self.rows.put(keys::identity(self.partition, identity), &row);
+        }
+        self.put_row(task, true);
+        self.note_lease(&task.id, task.begun, None);
+        Ok(())
     }
 
     async fn refile(&mut self, from: Place, task: &Task) -> Result<(), StoreError> {
@@ -142,35 +160,46 @@ impl<K: OrderedKv> Writer<'_, K> {
         begun: Begun,
     ) -> Result<(), StoreError> {
         let key = keys::place(self.partition, place);
-        let row: Option<Task> = self.txn.row(&key).await?;
+        let row: Option<Task> = self.rows.row(&key).await?;
         if let Some(row) = row.filter(|row| row.id == *id && attempt_is_news(row, attempts)) {
             let begun = Some(begun);
             self.note_lease(id, begun, row.begun);
-            self.txn.put(key, &Task { attempts, crashes, begun, ..row });
+            self.rows.put(key, &Task { attempts, crashes, begun, ..row });
         }
         Ok(())
     }
 
     async fn end(&mut self, from: Place, task: &Task, end: &End) -> Result<(), StoreError> {
+        // Most rows lie where they are thought to lie. What has a row has not ended.
+        let row = match self.at(from, &task.id).await? {
+            Some(row) => Some(row),
+            None => self.present(&task.id).await?,
+        };
         let key = keys::ended(self.partition, &task.id);
-        let known: Option<EndedTask> = self.txn.row(&key).await?;
-        let row = self.present(&task.id).await?;
-        let revisions =
-            [known.as_ref().map(|known| known.task.revision), row.as_ref().map(|row| row.revision)];
-        if known.is_some_and(|known| known.task.revision >= task.revision)
-            || revisions.iter().any(|known| *known > Some(task.revision))
-        {
+        let known = match &row {
+            Some(row) => Some(row.revision).filter(|revision| *revision > task.revision),
+            None => {
+                let ended: Option<EndedTask> = self.rows.row(&key).await?;
+                ended.map(|ended| ended.task.revision).filter(|revision| *revision >= task.revision)
+            }
+        };
+        if known.is_some() {
             return Ok(());
         }
-        self.txn.put(key, &EndedTask { task: task.clone(), end: end.clone() });
+        let ended = EndedTask { task: task.clone(), end: end.clone() };
+        // A task that was never refiled was never revived either, and has not ended before.
+        if task.revision == 1 { self.rows.put_new(key, &ended) } else { self.rows.put(key, &ended) }
         self.note_end(&task.id, end).await?;
         self.mark_identity(task, end).await?;
-        self.clear(from);
-        if let Some(row) = row {
-            self.clear(row.place());
-            self.note_lease(&task.id, None, row.begun);
+        let place = row.as_ref().map_or(from, Task::place);
+        self.clear(place);
+        if from != place {
+            self.clear(from);
         }
-        self.txn.delete(keys::moved(self.partition, task.id.seq));
+        if row.is_none() || place != birth_place(&task.id) {
+            self.rows.delete(keys::moved(self.partition, task.id.seq));
+        }
+        self.note_lease(&task.id, None, row.and_then(|row| row.begun));
         Ok(())
     }
 
@@ -179,11 +208,11 @@ impl<K: OrderedKv> Writer<'_, K> {
         let bucket = BucketId::of(id);
         let key = keys::bucket(self.partition, bucket);
         let empty = BucketRow { hour: bucket.hour, newest_finished: None, newest_dead: None };
-        let mut row = self.txn.row(&key).await?.unwrap_or(empty);
+        let mut row = self.rows.row(&key).await?.unwrap_or(empty);
         let newest =
             if end.state == EndState::Dead { &mut row.newest_dead } else { &mut row.newest_finished };
         *newest = (*newest).max(Some(end.at.as_micros()));
-        self.txn.put(key, &row);
+        self.rows.put(key, &row);
         Ok(())
     }
 
@@ -192,43 +221,47 @@ impl<K: OrderedKv> Writer<'_, K> {
             return Ok(());
         };
         let key = keys::identity(self.partition, identity);
-        let row: Option<IdentityRow> = self.txn.row(&key).await?;
+        let row: Option<IdentityRow> = self.rows.row(&key).await?;
         if row.is_none_or(|row| row.id == task.id) {
-            self.txn.put(key, &IdentityRow { id: task.id, ended: Some((end.state, end.at)) });
+            self.rows.put(key, &IdentityRow { id: task.id, ended: Some((end.state, end.at)) });
             let hour = hour_of(end.at);
-            self.txn.put(keys::ended_identity(self.partition, task.id.queue, hour, identity), &task.id);
+            self.rows.put(keys::ended_identity(self.partition, task.id.queue, hour, identity), &task.id);
         }
         Ok(())
     }
 
     async fn revive(&mut self, task: &Task) -> Result<(), StoreError> {
         let key = keys::ended(self.partition, &task.id);
-        let ended: Option<EndedTask> = self.txn.row(&key).await?;
+        let ended: Option<EndedTask> = self.rows.row(&key).await?;
         let row = self.present(&task.id).await?;
         let known = ended.as_ref().map(|ended| ended.task.revision).max(row.as_ref().map(|row| row.revision));
         if known >= Some(task.revision) {
             return Ok(());
         }
-        self.txn.delete(key);
+        self.rows.delete(key);
         if let Some(identity) = task.spec.identity(task.id.queue) {
             let row = IdentityRow { id: task.id, ended: None };
-            self.txn.put(keys::identity(self.partition, identity), &row);
+            self.rows.put(keys::identity(self.partition, identity), &row);
         }
         self.file(task, row.as_ref()).await
     }
 
     /// Whether the task is there in this revision or a later one, or has ended.
     async fn knows(&mut self, task: &Task) -> Result<bool, StoreError> {
-        let ended = self.txn.get(&keys::ended(self.partition, &task.id)).await?;
+        let ended = self.rows.get(&keys::ended(self.partition, &task.id)).await?;
         let row = self.present(&task.id).await?;
         Ok(ended.is_some() || row.is_some_and(|row| row.revision >= task.revision))
     }
 
     /// The task's row, where it lies now.
     async fn present(&mut self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        let moved = self.txn.row(&keys::moved(self.partition, id.seq)).await?;
-        let place: Place = moved.unwrap_or_else(|| birth_place(id));
-        let row: Option<Task> = self.txn.row(&keys::place(self.partition, place)).await?;
+        let moved = self.rows.row(&keys::moved(self.partition, id.seq)).await?;
+        self.at(moved.unwrap_or_else(|| birth_place(id)), id).await
+    }
+
+    /// The task's row, if it lies there.
+    async fn at(&mut self, place: Place, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        let row: Option<Task> = self.rows.row(&keys::place(self.partition, place)).await?;
         Ok(row.filter(|row| row.id == *id))
     }
 
@@ -238,24 +271,30 @@ impl<K: OrderedKv> Writer<'_, K> {
         if let Some(old) = old {
             self.clear(old.place());
         }
-        self.txn.put(keys::place(p, place), task);
-        if let Place::Parked(obstacle, key) = place {
-            self.txn.put(keys::parked_order(p, obstacle, key), &place);
-        }
+        self.put_row(task, false);
         let moved = keys::moved(p, task.id.seq);
         if place != birth_place(&task.id) {
-            self.txn.put(moved, &place);
-        } else if self.txn.get(&moved).await?.is_some() {
-            self.txn.delete(moved);
+            self.rows.put(moved, &place);
+        } else if self.rows.get(&moved).await?.is_some() {
+            self.rows.delete(moved);
         }
         self.note_lease(&task.id, task.begun, old.and_then(|old| old.begun));
         Ok(())
     }
 
-    fn clear(&mut self, place: Place) {
-        self.txn.delete(keys::place(self.partition, place));
+    fn put_row(&mut self, task: &Task, is_new: bool) {
+        let (p, place) = (self.partition, task.place());
+        let key = keys::place(p, place);
+        if is_new { self.rows.put_new(key, task) } else { self.rows.put(key, task) }
         if let Place::Parked(obstacle, key) = place {
-            self.txn.delete(keys::parked_order(self.partition, obstacle, key));
+            self.rows.put(keys::parked_order(p, obstacle, key), &place);
+        }
+    }
+
+    fn clear(&mut self, place: Place) {
+        self.rows.delete(keys::place(self.partition, place));
+        if let Place::Parked(obstacle, key) = place {
+            self.rows.delete(keys::parked_order(self.partition, obstacle, key));
         }
     }
 
@@ -263,8 +302,8 @@ impl<K: OrderedKv> Writer<'_, K> {
         let has_lease = |begun: Option<Begun>| begun.is_some_and(|begun| begun.lease.is_some());
         let key = keys::leased(self.partition, id.seq);
         match (has_lease(before), has_lease(now)) {
-            (_, true) => self.txn.put(key, id),
-            (true, false) => self.txn.delete(key),
+            (_, true) => self.rows.put(key, id),
+            (true, false) => self.rows.delete(key),
             (false, false) => {}
         }
     }

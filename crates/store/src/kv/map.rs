@@ -4,7 +4,7 @@ use bytes::Bytes;
 use punctual_core::Timestamp;
 
 use super::rows::{MapRow, VersionRow, decode};
-use super::txn::Txn;
+use super::txn::{Rows, Txn};
 use super::{OrderedKv, SCAN_MAX, keys};
 use crate::expiry::{SWEEP_AFTER, SWEPT_MAX};
 use crate::{MapEntry, StoreError, Swap};

@@ -6,7 +6,7 @@ use punctual_core::{Fence, Identity, QueueId, TaskId, Timestamp};
 use super::changes::CHANGE_MAX;
 use super::keys::{Key, Table};
 use super::rows::{BucketRow, IdentityRow, decode};
-use super::txn::Txn;
+use super::txn::{Rows, Txn};
 use super::{OrderedKv, SCAN_MAX, keys, read_owner};
 use crate::place::{BucketId, hour_of};
 use crate::{Pruned, Retention, StoreError};

@@ -5,7 +5,7 @@ use punctual_core::{EndedTask, Obstacle, PartitionId, Place, RowKey, Task, TaskI
 
 use super::keys::{Key, Table};
 use super::rows::{IdentityRow, Row, decode};
-use super::txn::Txn;
+use super::txn::{Rows, Txn};
 use super::{OrderedKv, SCAN_MAX, keys};
 use crate::place::birth_place;
 use crate::{Found, Held, Loaded, Query, Standing, StoreError, WindowStanding};

@@ -1,0 +1,154 @@
+//! Whoever writes: one frame after the other, each applied to the layers and then made durable.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::checkpoint::Checkpoint;
+use super::cold::ColdTier;
+use super::disk::Disk;
+use super::draft::Draft;
+use super::frame::{Batch, FrameBuffer};
+use super::hand::{Hand, Written};
+use super::journal::{AppendError, Class, Room};
+use super::layer::Layer;
+use super::shared::{Layers, Shared};
+use crate::{Cause, StoreError};
+
+/// When layers are sealed and go down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// A layer with so many bytes is sealed.
+    pub layer_bytes: usize,
+    /// So is one whose frames take so many bytes: they are read again at the next start.
+    pub journal_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { layer_bytes: 32 << 20, journal_bytes: 128 << 20 }
+    }
+}
+
+/// The one who writes.
+pub struct Author<D: Disk, C> {
+    pub shared: Arc<Shared<C>>,
+    pub hand: Hand<D>,
+    pub checkpoint: Checkpoint<C>,
+    pub bounds: Bounds,
+    batch: Batch,
+    frame: FrameBuffer,
+    room: Room,
+    /// A frame whose writer gave up waiting: it is written all the same, and before the next one.
+    on_its_way: Option<oneshot::Receiver<Written>>,
+    /// Bytes of frames since the last seal.
+    since_seal: usize,
+}
+
+/// Why nothing was written, and nothing changed.
+#[derive(Debug)]
+pub enum Refused {
+    /// The disk is full.
+    Full,
+    /// The store has failed.
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Refused {
+        Refused::Failed(error)
+    }
+}
+
+impl<D: Disk, C: ColdTier> Author<D, C> {
+    pub fn new(shared: Arc<Shared<C>>, hand: Hand<D>, checkpoint: Checkpoint<C>, bounds: Bounds) -> Self {
+        let (batch, frame, room) = (Batch::default(), FrameBuffer::default(), Room::default());
+        Author { shared, hand, checkpoint, bounds, batch, frame, room, on_its_way: None, since_seal: 0 }
+    }
+
+    /// Makes ready for a frame of at most so many bytes: it can be written then, however full the disk is.
+    pub async fn make_room(&mut self, class: Class, bytes: usize) -> Result<(), Refused> {
+        if let Some(written) = &mut self.on_its_way {
+            let written = written.await;
+            self.on_its_way = None;
+            self.take_back(written)?;
+        }
+        self.shared.check()?;
+        if self.shared.read().recent.bytes() >= self.bounds.layer_bytes {
+            self.shared.until_not_sealed().await?;
+        }
+        if self.room.of(class) >= bytes {
+            return Ok(());
+        }
+        match self.hand.make_room(class, bytes).await {
+            Ok(room) => self.room = room,
+            Err(AppendError::Full) => return Err(Refused::Full),
+            Err(error) => return Err(Refused::Failed(self.fail(&error))),
+        }
+        Ok(())
+    }
+
+    /// Applies what `work` writes and makes it durable; room for it was made.
+    pub async fn write<T>(
+        &mut self,
+        class: Class,
+        work: impl FnOnce(&mut Draft<'_, C>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let shared = self.shared.clone();
+        let (result, sealed) = {
+            let mut layers = shared.write();
+            let mut draft = Draft::new(&mut layers, &shared, &mut self.batch);
+            let result = work(&mut draft);
+            let has_written = draft.finish();
+            // Half of it is applied, and nothing of it in the journal.
+            let result = result.map_err(|error| self.fail(&error))?;
+            if !has_written {
+                return Ok(result);
+            }
+            layers.next = layers.next.next();
+            (result, self.seal_if_large(&mut layers))
+        };
+        self.append(class).await?;
+        if let Some((layer, next)) = sealed {
+            self.checkpoint.send_down(&self.shared, &mut self.hand, layer, next);
+        }
+        Ok(result)
+    }
+
+    async fn append(&mut self, class: Class) -> Result<(), StoreError> {
+        self.frame.clear();
+        self.frame.push(&self.batch);
+        let next = { self.shared.read().next };
+        self.on_its_way = Some(self.hand.append(&self.shared, class, std::mem::take(&mut self.frame), next));
+        let written = self.on_its_way.as_mut().expect("just sent").await;
+        self.on_its_way = None;
+        self.take_back(written)
+    }
+
+    fn take_back(&mut self, written: Result<Written, oneshot::error::RecvError>) -> Result<(), StoreError> {
+        let written = written.map_err(|_| self.fail(&"the journal's thread has ended"))?;
+        self.frame = written.frame;
+        self.room = written.result.map_err(|error| self.fail(&error))?;
+        Ok(())
+    }
+
+    /// Starts a new layer when this one is large, unless the one before it is still on its way.
+    fn seal_if_large(&mut self, layers: &mut Layers) -> Option<(Arc<Layer>, super::frame::Sequence)> {
+        self.since_seal += self.batch.bytes().len();
+        let is_large = layers.recent.bytes() >= self.bounds.layer_bytes
+            || (self.since_seal >= self.bounds.journal_bytes && !layers.recent.is_empty());
+        if !is_large || layers.sealed.is_some() {
+            return None;
+        }
+        self.since_seal = 0;
+        let sealed = Arc::new(std::mem::take(&mut layers.recent));
+        layers.sealed = Some(sealed.clone());
+        Some((sealed, layers.next))
+    }
+
+    fn fail(&self, why: &impl ToString) -> StoreError {
+        let why = why.to_string();
+        self.shared.fail(&why);
+        StoreError::Unknown(Cause::from(why))
+    }
+}

@@ -1,0 +1,132 @@
+//! Takes a sealed layer down into the tables, and lets the journal forget it.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::cold::{ColdTier, Entry};
+use super::disk::Disk;
+use super::frame::Sequence;
+use super::hand::Hand;
+use super::key::Key;
+use super::layer::Layer;
+use super::merge;
+use super::shared::Shared;
+use crate::StoreError;
+
+/// The rows of a checkpoint lie behind all others. Numbers are never used for anything else again.
+const CHECKPOINT: [u8; 2] = [255, 0];
+const UNSEEN: [u8; 2] = [255, 1];
+
+/// Who takes layers down.
+pub struct Checkpoint<C> {
+    /// `None`: at once, in simulations.
+    thread: Option<Thread<C>>,
+}
+
+struct Thread<C> {
+    layers: Option<mpsc::UnboundedSender<Sealed>>,
+    thread: Option<JoinHandle<()>>,
+    shared: std::marker::PhantomData<C>,
+}
+
+/// A layer on its way, and the first frame that is not in it.
+struct Sealed {
+    layer: Arc<Layer>,
+    next: Sequence,
+}
+
+impl<C: ColdTier> Checkpoint<C> {
+    /// Layers are taken down at once.
+    pub fn inline() -> Checkpoint<C> {
+        Checkpoint { thread: None }
+    }
+
+    /// Layers are taken down by a thread.
+    pub fn thread<D: Disk>(shared: &Arc<Shared<C>>, hand: &Hand<D>) -> std::io::Result<Checkpoint<C>> {
+        let (layers, mut told) = mpsc::unbounded_channel::<Sealed>();
+        let (shared, release) = (shared.clone(), hand.releaser());
+        let work = move || {
+            while let Some(sealed) = told.blocking_recv() {
+                if take_down(&shared, &sealed)
+                    && let Some(release) = &release
+                {
+                    release(sealed.next);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("punctual-checkpoint".into()).spawn(work)?;
+        let thread = Thread { layers: Some(layers), thread: Some(thread), shared: std::marker::PhantomData };
+        Ok(Checkpoint { thread: Some(thread) })
+    }
+
+    /// Takes a layer down whose last frame is durable.
+    pub fn send_down<D: Disk>(
+        &mut self,
+        shared: &Arc<Shared<C>>,
+        hand: &mut Hand<D>,
+        layer: Arc<Layer>,
+        next: Sequence,
+    ) {
+        let sealed = Sealed { layer, next };
+        match &self.thread {
+            Some(thread) => _ = thread.layers.as_ref().map(|layers| layers.send(sealed)),
+            None if take_down(shared, &sealed) => hand.release_before(next),
+            None => {}
+        }
+    }
+}
+
+impl<C> Drop for Thread<C> {
+    fn drop(&mut self) {
+        self.layers = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// Whether it went well.
+fn take_down<C: ColdTier>(shared: &Shared<C>, sealed: &Sealed) -> bool {
+    let notes = notes(sealed.next, &shared.read().unseen);
+    let mut entries = merge::to_ingest(&sealed.layer, &shared.cold).chain(notes.into_iter().map(Ok));
+    match shared.cold.ingest(&mut entries) {
+        Ok(()) => shared.checkpointed(),
+        Err(error) => {
+            shared.fail(&format!("a checkpoint could not be written: {error}"));
+            return false;
+        }
+    }
+    true
+}
+
+/// What the next start must know: where the journal is to be read from, and which numbers were given.
+fn notes(next: Sequence, unseen: &[u64]) -> Vec<Entry> {
+    let number = |number: u64| Some(Bytes::copy_from_slice(&number.to_be_bytes()));
+    let mut notes = vec![(Key::from(&CHECKPOINT[..]), number(next.0))];
+    for (partition, seq) in unseen.iter().enumerate() {
+        let partition = (partition as u16).to_be_bytes();
+        notes.push((Key::from(&[UNSEEN, partition].concat()[..]), number(*seq)));
+    }
+    notes
+}
+
+/// Where the journal is to be read from.
+pub fn read_next(cold: &impl ColdTier) -> Result<Option<Sequence>, StoreError> {
+    Ok(cold.get(&CHECKPOINT)?.map(|value| Sequence(number(&value))))
+}
+
+/// Which numbers were given, by partition.
+pub fn read_unseen(cold: &impl ColdTier, partitions: u16) -> Result<Vec<u64>, StoreError> {
+    let unseen = |partition: u16| {
+        let value = cold.get(&[UNSEEN, partition.to_be_bytes()].concat())?;
+        Ok(value.map_or(0, |value| number(&value)))
+    };
+    (0..partitions).map(unseen).collect()
+}
+
+fn number(value: &[u8]) -> u64 {
+    value.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}

@@ -1,0 +1,79 @@
+//! Fjall, written by ingestion only: its own journal stays empty, so that a kill opens like a clean stop.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+
+use super::{ColdTier, Entry};
+use crate::StoreError;
+
+/// Blocks that were read are kept up to this many bytes.
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Tables in a folder.
+pub struct FjallTier {
+    rows: Keyspace,
+    /// Kept, because its threads end with it.
+    database: Database,
+}
+
+impl FjallTier {
+    /// Opens the tables in a folder, or makes it.
+    pub fn open(folder: &Path) -> Result<FjallTier, StoreError> {
+        let database = Database::builder(folder)
+            .cache_size(CACHE_BYTES)
+            .worker_threads(1)
+            .open()
+            .map_err(|error| unreadable(folder, error))?;
+        let rows = database
+            .keyspace("rows", KeyspaceCreateOptions::default)
+            .map_err(|error| unreadable(folder, error))?;
+        Ok(FjallTier { rows, database })
+    }
+}
+
+impl ColdTier for FjallTier {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.rows.get(key).map_err(trouble)?.map(Bytes::from))
+    }
+
+    fn range<'a>(
+        &'a self,
+        from: &[u8],
+        until: &[u8],
+    ) -> Box<dyn Iterator<Item = Result<(Bytes, Bytes), StoreError>> + 'a> {
+        if from >= until {
+            return Box::new(std::iter::empty());
+        }
+        let rows = self.rows.range(from..until).map(|row| {
+            let (key, value) = row.into_inner().map_err(trouble)?;
+            Ok((Bytes::from(key), Bytes::from(value)))
+        });
+        Box::new(rows)
+    }
+
+    fn ingest(&self, entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>) -> Result<(), StoreError> {
+        let mut ingestion = self.rows.start_ingestion().map_err(trouble)?;
+        for entry in entries {
+            let (key, value) = entry?;
+            match value {
+                Some(value) => ingestion.write(key.as_slice(), value).map_err(trouble)?,
+                None => ingestion.write_tombstone(key.as_slice()).map_err(trouble)?,
+            }
+        }
+        ingestion.finish().map_err(trouble)
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.database.disk_space().unwrap_or_default()
+    }
+}
+
+fn trouble(error: fjall::Error) -> StoreError {
+    StoreError::Unavailable(Box::new(error))
+}
+
+fn unreadable(folder: &Path, error: fjall::Error) -> StoreError {
+    StoreError::Corrupt(format!("the tables in {} cannot be opened: {error}", folder.display()).into())
+}

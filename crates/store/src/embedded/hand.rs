@@ -1,0 +1,138 @@
+//! The hand that writes the journal: a thread of its own, or at once in simulations.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::cold::ColdTier;
+use super::disk::Disk;
+use super::frame::{FrameBuffer, Sequence};
+use super::journal::{AppendError, Class, Journal, Room};
+use super::shared::Shared;
+
+/// How the journal is written.
+pub enum Hand<D: Disk> {
+    /// By a thread: a sync takes long, and no processor.
+    Thread(Writer),
+    /// At once.
+    Inline(Box<Journal<D>>),
+}
+
+/// A thread that owns the journal. It ends with this.
+pub struct Writer {
+    jobs: mpsc::UnboundedSender<Job>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A frame was written, or not. Its memory comes back to be used again.
+pub struct Written {
+    pub frame: FrameBuffer,
+    pub result: Result<Room, AppendError>,
+}
+
+/// What the thread is told. One frame at a time, so nothing piles up.
+enum Job {
+    MakeRoom(Class, usize, oneshot::Sender<Result<Room, AppendError>>),
+    Append(Class, FrameBuffer, Box<dyn FnOnce() + Send>, oneshot::Sender<Written>),
+    Release(Sequence),
+}
+
+impl<D: Disk> Hand<D> {
+    /// A thread that writes this journal.
+    pub fn thread(mut journal: Journal<D>) -> std::io::Result<Hand<D>>
+    where
+        Journal<D>: Send,
+    {
+        journal.prepare_in_background()?;
+        let (jobs, mut told) = mpsc::unbounded_channel();
+        let work = move || {
+            while let Some(job) = told.blocking_recv() {
+                obey(&mut journal, job);
+            }
+        };
+        let thread = std::thread::Builder::new().name("punctual-journal".into()).spawn(work)?;
+        Ok(Hand::Thread(Writer { jobs, thread: Some(thread) }))
+    }
+
+    pub async fn make_room(&mut self, class: Class, bytes: usize) -> Result<Room, AppendError> {
+        match self {
+            Hand::Inline(journal) => journal.make_room(class, bytes),
+            Hand::Thread(writer) => {
+                let (reply, room) = oneshot::channel();
+                writer.tell(Job::MakeRoom(class, bytes, reply));
+                room.await.unwrap_or(Err(AppendError::Stopped))
+            }
+        }
+    }
+
+    /// Writes a frame. When it is durable, everything before `next` is.
+    pub fn append<C: ColdTier>(
+        &mut self,
+        shared: &Arc<Shared<C>>,
+        class: Class,
+        frame: FrameBuffer,
+        next: Sequence,
+    ) -> oneshot::Receiver<Written> {
+        let (reply, written) = oneshot::channel();
+        let shared = shared.clone();
+        let durable = Box::new(move || shared.durable(next));
+        self.tell(Job::Append(class, frame, durable, reply));
+        written
+    }
+
+    /// Frames before this one are in the tables.
+    pub fn release_before(&mut self, next: Sequence) {
+        self.tell(Job::Release(next));
+    }
+
+    /// What tells a thread, from anywhere, that frames are in the tables.
+    pub fn releaser(&self) -> Option<impl Fn(Sequence) + Send + 'static + use<D>> {
+        match self {
+            Hand::Inline(_) => None,
+            Hand::Thread(writer) => {
+                let jobs = writer.jobs.downgrade();
+                Some(move |next| _ = jobs.upgrade().map(|jobs| jobs.send(Job::Release(next))))
+            }
+        }
+    }
+
+    fn tell(&mut self, job: Job) {
+        match self {
+            Hand::Inline(journal) => obey(journal, job),
+            Hand::Thread(writer) => writer.tell(job),
+        }
+    }
+}
+
+impl Writer {
+    /// A thread that has ended drops the job, and with it the way to answer.
+    fn tell(&self, job: Job) {
+        self.jobs.send(job).ok();
+    }
+}
+
+impl Drop for Writer {
+    /// Whoever opens the folder next finds it closed.
+    fn drop(&mut self) {
+        self.jobs = mpsc::unbounded_channel().0;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// Whoever asked may have gone: then nobody is told.
+fn obey<D: Disk>(journal: &mut Journal<D>, job: Job) {
+    match job {
+        Job::MakeRoom(class, bytes, reply) => _ = reply.send(journal.make_room(class, bytes)),
+        Job::Release(next) => _ = journal.release_before(next),
+        Job::Append(class, mut frame, durable, reply) => {
+            let result = journal.append(class, &mut frame).map(|_| journal.room());
+            if result.is_ok() {
+                durable();
+            }
+            reply.send(Written { frame, result }).ok();
+        }
+    }
+}

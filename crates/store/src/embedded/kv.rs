@@ -1,0 +1,111 @@
+//! The journal, the layers and the tables as one ordered key-value store.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use super::author::{Author, Refused};
+use super::cold::ColdTier;
+use super::disk::Disk;
+use super::draft::Draft;
+use super::journal::Class;
+use super::shared::Shared;
+use crate::StoreError;
+use crate::kv::{Guard, OrderedKv, Rows, Write, is_ownership};
+
+/// What one write takes in the journal beyond its bytes, at most.
+pub(super) const OP_BYTES: usize = 16;
+/// What a frame takes beyond its records, at most.
+pub(super) const FRAME_BYTES: usize = 256;
+
+/// An ordered key-value store in a folder.
+pub struct JournaledKv<D: Disk, C> {
+    pub(super) shared: Arc<Shared<C>>,
+    pub(super) author: Arc<Mutex<Author<D, C>>>,
+}
+
+impl<D: Disk, C> Clone for JournaledKv<D, C> {
+    fn clone(&self) -> Self {
+        JournaledKv { shared: self.shared.clone(), author: self.author.clone() }
+    }
+}
+
+impl<D: Disk + Sync, C: ColdTier> OrderedKv for JournaledKv<D, C> {
+    fn write_max(&self) -> usize {
+        usize::MAX
+    }
+
+    async fn get(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
+        self.shared.get(key).await
+    }
+
+    async fn get_many(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let mut values = Vec::with_capacity(keys.len());
+        for key in keys {
+            values.push(self.shared.get(key).await?);
+        }
+        Ok(values)
+    }
+
+    async fn scan(
+        &self,
+        from: &Bytes,
+        until: &Bytes,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
+        self.shared.scan(from, until, limit).await
+    }
+
+    async fn write(&self, guards: &[Guard], writes: Vec<Write>) -> Result<bool, StoreError> {
+        let class = class_of(&writes);
+        let bytes = FRAME_BYTES + writes.iter().map(bytes_of).sum::<usize>();
+        let mut author = self.author.lock().await;
+        author.make_room(class, bytes).await.map_err(StoreError::from)?;
+        author.write(class, |draft| write_if(draft, guards, writes)).await
+    }
+}
+
+impl From<Refused> for StoreError {
+    fn from(refused: Refused) -> StoreError {
+        match refused {
+            Refused::Full => StoreError::Full,
+            Refused::Failed(error) => error,
+        }
+    }
+}
+
+/// Taking a partition over, and taking things away, must be possible on a full disk.
+fn class_of(writes: &[Write]) -> Class {
+    let makes_more = |write: &Write| matches!(write, Write::Put(key, _) if !is_ownership(key));
+    if writes.iter().any(makes_more) { Class::New } else { Class::End }
+}
+
+fn bytes_of(write: &Write) -> usize {
+    OP_BYTES
+        + match write {
+            Write::Put(key, value) => key.len() + value.len(),
+            Write::Delete(key) => key.len(),
+            Write::DeleteRange(from, until) => from.len() + until.len(),
+        }
+}
+
+fn write_if<C: ColdTier>(
+    draft: &mut Draft<'_, C>,
+    guards: &[Guard],
+    writes: Vec<Write>,
+) -> Result<bool, StoreError> {
+    for (key, value) in guards {
+        if draft.read(key)? != *value {
+            return Ok(false);
+        }
+    }
+    for write in writes {
+        match write {
+            Write::Put(key, value) => draft.put_bytes(key, value),
+            Write::Delete(key) => draft.delete(key),
+            Write::DeleteRange(from, until) => draft.clear(&from, &until),
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,153 @@
+//! The layers and the tier below them, as readers see them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use super::cold::ColdTier;
+use super::frame::Sequence;
+use super::layer::{Layer, Said};
+use super::merge;
+use crate::{Cause, StoreError};
+
+/// What readers, the author and the checkpoint share.
+pub struct Shared<C> {
+    layers: RwLock<Layers>,
+    pub cold: C,
+    progress: watch::Sender<Progress>,
+    cold_reads: AtomicU64,
+}
+
+/// The rows that are in memory.
+pub struct Layers {
+    pub recent: Layer,
+    pub sealed: Option<Arc<Layer>>,
+    /// The frame that is written next: everything in the layers belongs to one before it.
+    pub next: Sequence,
+    /// By partition: a task of this number or a higher one was never heard of.
+    pub unseen: Vec<u64>,
+}
+
+/// How far things have come.
+#[derive(Clone, Default)]
+struct Progress {
+    /// Everything before this frame is durable.
+    durable: Sequence,
+    /// How many checkpoints were made.
+    checkpoints: u64,
+    /// Why nothing goes on any more.
+    failure: Option<Arc<str>>,
+}
+
+impl<C: ColdTier> Shared<C> {
+    pub fn new(cold: C, layers: Layers) -> Shared<C> {
+        let progress = Progress { durable: layers.next, ..Progress::default() };
+        let (progress, _) = watch::channel(progress);
+        Shared { layers: RwLock::new(layers), cold, progress, cold_reads: AtomicU64::new(0) }
+    }
+
+    pub fn read(&self) -> RwLockReadGuard<'_, Layers> {
+        // Whoever panicked while it held them has also failed the store.
+        self.layers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn write(&self) -> RwLockWriteGuard<'_, Layers> {
+        self.layers.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A value as readers may see it: durable.
+    pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let (said, next) = {
+            let layers = self.read();
+            (layers.get(key), layers.next)
+        };
+        self.until_durable(next).await?;
+        match said {
+            Said::Is(value) => Ok(Some(value)),
+            Said::IsNot => Ok(None),
+            Said::Nothing => self.get_cold(key),
+        }
+    }
+
+    pub fn get_cold(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.cold_reads.fetch_add(1, Ordering::Relaxed);
+        self.cold.get(key)
+    }
+
+    /// The first rows of a range, durable ones only.
+    pub async fn scan(
+        &self,
+        from: &[u8],
+        until: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
+        let (slice, sealed, next) = {
+            let layers = self.read();
+            (layers.recent.slice(from, until, limit), layers.sealed.clone(), layers.next)
+        };
+        self.until_durable(next).await?;
+        self.cold_reads.fetch_add(1, Ordering::Relaxed);
+        merge::scan(slice, sealed.as_deref(), &self.cold, (from, until), limit)
+    }
+
+    /// How often the tables were read.
+    pub fn cold_reads(&self) -> u64 {
+        self.cold_reads.load(Ordering::Relaxed)
+    }
+
+    /// Waits until every frame before this one is durable.
+    pub async fn until_durable(&self, next: Sequence) -> Result<(), StoreError> {
+        self.until(|progress| progress.durable >= next).await
+    }
+
+    /// Waits until no layer is on its way down.
+    pub async fn until_not_sealed(&self) -> Result<(), StoreError> {
+        self.until(|_| self.read().sealed.is_none()).await
+    }
+
+    async fn until(&self, reached: impl Fn(&Progress) -> bool) -> Result<(), StoreError> {
+        let mut progress = self.progress.subscribe();
+        let now = progress.wait_for(|progress| progress.failure.is_some() || reached(progress)).await;
+        let failure = now.expect("whoever waits keeps the sender alive").failure.clone();
+        failure.map_or(Ok(()), |failure| Err(failed(&failure)))
+    }
+
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.progress.borrow().failure.as_ref().map_or(Ok(()), |failure| Err(failed(failure)))
+    }
+
+    pub fn durable(&self, before: Sequence) {
+        self.progress.send_modify(|progress| progress.durable = progress.durable.max(before));
+    }
+
+    pub fn checkpointed(&self) {
+        self.write().sealed = None;
+        self.progress.send_modify(|progress| progress.checkpoints += 1);
+    }
+
+    /// How many checkpoints were made since it was opened.
+    pub fn checkpoints(&self) -> u64 {
+        self.progress.borrow().checkpoints
+    }
+
+    /// Nothing goes on from here: nobody knows what is on the disk until it is read again.
+    pub fn fail(&self, why: &str) {
+        self.progress.send_modify(|progress| _ = progress.failure.get_or_insert_with(|| why.into()));
+    }
+}
+
+impl Layers {
+    /// What the layers say about a key; `Nothing`: look into the tables.
+    pub fn get(&self, key: &[u8]) -> Said {
+        match self.recent.get(key) {
+            Said::Nothing => self.sealed.as_ref().map_or(Said::Nothing, |sealed| sealed.get(key)),
+            said => said,
+        }
+    }
+}
+
+fn failed(why: &str) -> StoreError {
+    StoreError::Unavailable(Cause::from(format!("the store has failed and must be opened again: {why}")))
+}

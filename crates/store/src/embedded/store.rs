@@ -1,0 +1,198 @@
+//! A store of tasks in a folder of this machine.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use punctual_core::{Change, Fence, Task};
+use tokio::sync::Mutex;
+
+use super::author::{Author, Bounds, Refused};
+use super::checkpoint::{self, Checkpoint};
+use super::cold::ColdTier;
+use super::disk::Disk;
+use super::draft::Draft;
+use super::frame::Sequence;
+use super::hand::Hand;
+use super::journal::{Class, Journal, Options};
+use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
+use super::layer::Layer;
+use super::ops;
+use super::shared::{Layers, Shared};
+use crate::kv::{ChangeWriter, KvStore, epoch_of, seq_of_key};
+use crate::{Recorded, StoreError, Wrapper};
+
+/// A frame larger than this is not begun: the changes of more partitions go into the next one.
+const FRAME_TARGET: usize = 8 << 20;
+/// What a change takes in the journal beyond what its task carries, at most.
+const CHANGE_BYTES: usize = 640;
+
+/// Tasks in a folder: a journal in front of sorted tables. Clones share it.
+pub struct JournaledStore<D: Disk, C> {
+    rows: KvStore<JournaledKv<D, C>>,
+    kv: JournaledKv<D, C>,
+}
+
+impl<D: Disk, C> Clone for JournaledStore<D, C> {
+    fn clone(&self) -> Self {
+        JournaledStore { rows: self.rows.clone(), kv: self.kv.clone() }
+    }
+}
+
+/// Who does the slow work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hands {
+    /// Threads of their own.
+    Threads,
+    /// Whoever calls, for simulations.
+    Inline,
+}
+
+impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
+    /// Opens the store on a disk and a cold tier that belong together, or makes it.
+    pub async fn open(
+        disk: D,
+        cold: C,
+        partitions: u16,
+        (journal, bounds): (Options, Bounds),
+        hands: Hands,
+    ) -> Result<JournaledStore<D, C>, StoreError> {
+        let from = checkpoint::read_next(&cold)?.unwrap_or(Sequence(1));
+        let mut layers = Layers {
+            recent: Layer::default(),
+            sealed: None,
+            next: from,
+            unseen: checkpoint::read_unseen(&cold, partitions)?,
+        };
+        let opened = Journal::open(disk, journal, from, |_, records| layers.replay(records));
+        let (journal, recovery) = opened.map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+        layers.next = recovery.next;
+        let shared = Arc::new(Shared::new(cold, layers));
+        let (hand, checkpoint) = match hands {
+            Hands::Inline => (Hand::Inline(Box::new(journal)), Checkpoint::inline()),
+            Hands::Threads => {
+                let hand = Hand::thread(journal).map_err(no_thread)?;
+                let checkpoint = Checkpoint::thread(&shared, &hand).map_err(no_thread)?;
+                (hand, checkpoint)
+            }
+        };
+        let author = Author::new(shared.clone(), hand, checkpoint, bounds);
+        let kv = JournaledKv { shared, author: Arc::new(Mutex::new(author)) };
+        Ok(JournaledStore { rows: KvStore::open(kv.clone(), partitions).await?, kv })
+    }
+
+    /// How often the tables were read.
+    pub fn cold_reads(&self) -> u64 {
+        self.kv.shared.cold_reads()
+    }
+
+    /// How many checkpoints were made since it was opened.
+    pub fn checkpoints(&self) -> u64 {
+        self.kv.shared.checkpoints()
+    }
+
+    async fn record_some(
+        &self,
+        author: &mut Author<D, C>,
+        batch: &[(Fence, Vec<Change>)],
+    ) -> Vec<Recorded> {
+        let bytes = FRAME_BYTES + batch.iter().map(|(_, changes)| bytes_of(changes)).sum::<usize>();
+        let class = match author.make_room(Class::New, bytes).await {
+            Ok(()) => Class::New,
+            Err(Refused::Full) if author.make_room(Class::End, bytes).await.is_ok() => Class::End,
+            Err(Refused::Full) => return vec![Recorded::Full; batch.len()],
+            Err(Refused::Failed(_)) => return vec![Recorded::Unknown; batch.len()],
+        };
+        let record = |draft: &mut Draft<'_, C>| {
+            batch.iter().map(|(fence, changes)| record_one(draft, *fence, changes, class)).collect()
+        };
+        author.write(class, record).await.unwrap_or_else(|_| vec![Recorded::Unknown; batch.len()])
+    }
+}
+
+impl<D: Disk + Sync, C: ColdTier> Wrapper for JournaledStore<D, C> {
+    type Inner = KvStore<JournaledKv<D, C>>;
+
+    fn inner(&self) -> &Self::Inner {
+        &self.rows
+    }
+
+    async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
+        let mut author = self.kv.author.lock().await;
+        let mut recorded = Vec::with_capacity(batch.len());
+        while recorded.len() < batch.len() {
+            let rest = &batch[recorded.len()..];
+            let some = self.record_some(&mut author, first_frame(rest)).await;
+            recorded.extend(some);
+        }
+        recorded
+    }
+}
+
+/// As many fences as make one frame.
+fn first_frame(batch: &[(Fence, Vec<Change>)]) -> &[(Fence, Vec<Change>)] {
+    let mut bytes = 0;
+    let fits = batch.iter().take_while(|(_, changes)| {
+        let is_room = bytes < FRAME_TARGET;
+        bytes += bytes_of(changes);
+        is_room
+    });
+    &batch[..fits.count().max(1)]
+}
+
+fn record_one<C: ColdTier>(
+    draft: &mut Draft<'_, C>,
+    fence: Fence,
+    changes: &[Change],
+    class: Class,
+) -> Result<Recorded, StoreError> {
+    if epoch_of(draft.read(&crate::kv::ownership_key(fence.partition))?)? != fence.epoch {
+        return Ok(Recorded::Fenced);
+    }
+    if class == Class::End && changes.iter().any(makes_more) {
+        return Ok(Recorded::Full);
+    }
+    for change in changes {
+        let written = ChangeWriter { rows: &mut *draft, partition: fence.partition }.write(change);
+        written.now_or_never().expect("a draft waits for nothing")?;
+    }
+    Ok(Recorded::Done)
+}
+
+/// Whether it asks for more work, and is to be refused when the disk is full.
+fn makes_more(change: &Change) -> bool {
+    matches!(change, Change::Accepted(_) | Change::Revived(_) | Change::Schedule(_, Some(_)))
+}
+
+/// What changes take in the journal, at most.
+fn bytes_of(changes: &[Change]) -> usize {
+    changes.iter().map(|change| CHANGE_BYTES + carried(change)).sum()
+}
+
+fn carried(change: &Change) -> usize {
+    match change {
+        Change::Accepted(task) | Change::Revived(task) | Change::Refiled { task, .. } => task_bytes(task),
+        Change::Ended { task, end, .. } => {
+            task_bytes(task) + end.result.len() + end.error.as_ref().map_or(0, |error| error.len())
+        }
+        Change::Schedule(name, row) => name.len() + row.as_ref().map_or(0, bytes::Bytes::len),
+        // The row is written again with it, and is not at hand: its task is bounded like any other.
+        Change::Began { .. } => 2 * punctual_core::Limits::PAYLOAD_HARD_MAX,
+        Change::Held { .. } | Change::Cleared(_) | Change::LowWater(..) => 0,
+    }
+}
+
+fn task_bytes(task: &Task) -> usize {
+    let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
+    let spec = &task.spec;
+    spec.payload.len()
+        + text(&spec.lane)
+        + text(&spec.unique_key)
+        + text(&spec.name)
+        + task.last_error.as_ref().map_or(0, |error| error.len())
+        + punctual_core::Limits::KEY_MAX
+        + OP_BYTES
+}
+
+fn no_thread(error: std::io::Error) -> StoreError {
+    StoreError::Unavailable(Box::new(error))
+}
