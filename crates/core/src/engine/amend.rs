@@ -82,7 +82,7 @@ impl Engine {
             let revision = entry.task.revision;
             if revision != expected {
                 out.push(Effect::Answer(no, Answer::Outdated { revision }));
-                return self.put_back(slot);
+                return self.put_back(now, slot, out);
             }
         }
         self.detach(slot, out);
@@ -196,11 +196,13 @@ impl Engine {
     }
 
     /// A task that was only brought into memory to be looked at.
-    fn put_back(&mut self, slot: Slot) {
+    fn put_back(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         if self.entries[slot].phase == Phase::Placed {
             let task = self.entries.remove(slot).task;
-            if let Some(obstacle) = task.parked {
-                self.left_unparked(obstacle, task.key());
+            match task.parked {
+                Some(obstacle) => self.left_unparked(obstacle, task.key()),
+                // The page around it may have been read before it was there.
+                None => self.accept(now, task, out),
             }
         }
     }
