@@ -122,6 +122,10 @@ impl Gate {
             line.for_workers.remove(&offer);
             self.show(now, offer.queue);
         }
+        // It may have been the one that was let forward: another of its destination may go in its place.
+        if let Some(destination) = offer.destination {
+            self.promote(now, destination);
+        }
     }
 
     /// The next offer to start on one of this node's own slots.
@@ -195,9 +199,13 @@ impl Gate {
         queues.sort_unstable();
         for queue in queues {
             let line = self.lines.get_mut(&queue).expect("just listed");
-            line.offers.retain(|offer| offer.partition != partition);
-            line.for_workers.retain(|offer| offer.partition != partition);
+            let of_others = |offer: &Offer| offer.partition != partition;
+            let gone = line.offers.iter().filter(|offer| !of_others(offer));
+            let destinations: BTreeSet<u64> = gone.filter_map(|offer| offer.destination).collect();
+            line.offers.retain(of_others);
+            line.for_workers.retain(of_others);
             self.show(now, queue);
+            destinations.into_iter().for_each(|destination| self.promote(now, destination));
         }
     }
 

@@ -23,3 +23,37 @@ fn t3_a_task_that_was_only_looked_at_is_not_forgotten() {
     );
     assert!(got.contains("start y #1"));
 }
+
+#[test]
+fn t1_an_offer_withdrawn_after_it_was_promoted_lets_the_next_one_go() {
+    let got = show(
+        "
+        limits running_max=1 destination_running_max=1
+        0   accept a due=1 destination=x
+        0   accept b c due=2 destination=x
+        0   accept d due=3 priority=1
+        4   succeed a
+        5   cancel b
+        6   succeed d
+        100  tick
+        ",
+    );
+    assert!(got.contains("start c #1"));
+}
+
+#[test]
+fn t1b_a_probe_withdrawn_lets_the_next_one_probe() {
+    let got = show(
+        "
+        limits running_max=1 breaker_failures=1
+        0   accept a due=1 destination=x attempts=1
+        0   accept b c due=2 destination=x
+        1   fail a
+        2   accept d due=3 priority=1
+        8   cancel b
+        9   succeed d
+        100  tick
+        ",
+    );
+    assert!(got.contains("start c #1"));
+}
