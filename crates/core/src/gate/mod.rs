@@ -92,6 +92,10 @@ impl Gate {
         let mut queues: Vec<QueueId> = self.lines.keys().copied().collect();
         queues.sort_unstable();
         for queue in queues {
+            let rate = self.settings.queues.get(queue).rate;
+            if let (Some(line), Some(rate)) = (self.lines.get_mut(&queue), rate) {
+                line.meter.forgive(now.boot, rate);
+            }
             self.show(now, queue);
         }
     }

@@ -57,3 +57,17 @@ fn t1b_a_probe_withdrawn_lets_the_next_one_probe() {
     );
     assert!(got.contains("start c #1"));
 }
+
+#[test]
+fn t2_a_faster_rate_applies_at_once() {
+    let got = show(
+        "
+        queue q rate=1/86400
+        auto succeed *
+        0   accept a*3 due=1
+        2   queue q rate=100/1
+        60  tick
+        ",
+    );
+    assert!(got.contains("start a3 #1"));
+}
