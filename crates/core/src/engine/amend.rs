@@ -122,12 +122,17 @@ impl Engine {
                 self.refile_in_lane(now, slot, wake_at, out);
             }
             Amendment::Replace { spec, .. } => {
+                let retargeted = task.spec.target != spec.target;
                 task.spec = spec;
                 let task = task.clone();
                 let heads_lane = task.state != WaitState::Blocked && self.holds_lane(&task);
                 match task.parked {
                     // Nobody would look for the head of a lane among those that wait for it.
                     Some(Obstacle::Lane(_)) if heads_lane => {
+                        self.refile_in_lane(now, slot, task.wake_at, out);
+                    }
+                    // Whoever was to run it stood in its way, and is not to run it any more.
+                    Some(Obstacle::Handler(_) | Obstacle::Destination(_)) if retargeted => {
                         self.refile_in_lane(now, slot, task.wake_at, out);
                     }
                     Some(obstacle) => self.refile_parked(now, slot, obstacle, None, out),

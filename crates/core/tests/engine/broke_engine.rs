@@ -71,3 +71,16 @@ fn t2_a_faster_rate_applies_at_once() {
     );
     assert!(got.contains("start a3 #1"));
 }
+
+#[test]
+fn t4_a_task_given_to_another_handler_goes_there() {
+    let got = show(
+        "
+        auto succeed *
+        0   accept a due=1 handler=g
+        2   change a handler=h
+        1000 tick
+        ",
+    );
+    assert!(got.contains("start a #1"));
+}
