@@ -98,7 +98,7 @@ impl Engine {
     /// meanwhile.
     pub(super) fn step_aside(&mut self, task: &Task) {
         let Some(lane) = self.lane_of(task) else { return };
-        self.holds.entry(lane).or_default().departing += u16::from(!self.holds_lane(task));
+        self.holds.entry(lane).or_default().departing += u32::from(!self.holds_lane(task));
         self.write_holder(task);
     }
 
@@ -106,7 +106,7 @@ impl Engine {
     pub(super) fn step_back(&mut self, task: &Task) -> Option<Obstacle> {
         let lane = self.lane_of(task)?;
         let is_head = self.holds_lane(task);
-        self.holds.get_mut(&lane)?.departing -= u16::from(!is_head);
+        self.holds.get_mut(&lane)?.departing -= u32::from(!is_head);
         Some(lane)
     }
 

@@ -26,7 +26,7 @@ pub struct Hold {
     pub being_parked: u32,
     /// Tasks that are not its head and whose end or move is being recorded. Until it is, a crash would bring them
     /// back to their old place in the order, so that nobody becomes the head meanwhile.
-    pub departing: u16,
+    pub departing: u32,
 }
 
 /// What the store's row of an obstacle says, once what is being recorded is recorded.

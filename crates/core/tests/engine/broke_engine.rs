@@ -84,3 +84,19 @@ fn t4_a_task_given_to_another_handler_goes_there() {
     );
     assert!(got.contains("start a #1"));
 }
+
+#[test]
+fn t5_seventy_thousand_of_a_lane_may_expire_at_once() {
+    let got = show(
+        "
+        limits window_max=100000 loaded_max=100000
+        watch nobody last
+        auto succeed *
+        0   accept j*70000 lane=l due=10 expires=10
+        0   accept last lane=l due=20
+        30  tick
+        ",
+    );
+    assert!(!got.contains("panic"), "{got}");
+    assert!(got.contains("start last #1"));
+}
