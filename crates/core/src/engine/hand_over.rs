@@ -64,6 +64,7 @@ impl Engine {
             behind_total: 0,
             unread_lanes: Default::default(),
             unpark_later: Default::default(),
+            load_later: Default::default(),
             overfull: Vec::new(),
             reads: Default::default(),
             identities: Default::default(),

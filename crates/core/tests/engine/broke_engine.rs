@@ -100,3 +100,31 @@ fn t5_seventy_thousand_of_a_lane_may_expire_at_once() {
     assert!(!got.contains("panic"), "{got}");
     assert!(got.contains("start last #1"));
 }
+
+#[test]
+fn t6_what_settles_is_bounded_too() {
+    show(
+        "
+        watch nobody
+        queue q paused
+        0   accept j*20000 due=10 expires=11
+        20  hold_store records
+        20  resume q
+        21  assert loaded <= 9000
+        ",
+    );
+}
+
+#[test]
+fn t6b_a_stuck_lane_is_bounded_while_the_store_is_slow() {
+    show(
+        "
+        watch nobody
+        queue q paused
+        0   accept j*20000 lane=l due=10
+        20  hold_store records
+        20  resume q
+        21  assert loaded <= 9000
+        ",
+    );
+}
