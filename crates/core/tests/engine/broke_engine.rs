@@ -128,3 +128,15 @@ fn t6b_a_stuck_lane_is_bounded_while_the_store_is_slow() {
         ",
     );
 }
+
+#[test]
+fn t7_two_of_one_key_in_one_request_replace_what_is_there() {
+    let got = show(
+        "
+        0   accept a key=k due=10
+        1   accept b c key=k due=10
+        11  tick
+        ",
+    );
+    assert!(!got.contains("conflict"));
+}
