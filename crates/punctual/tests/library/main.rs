@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
 
 mod bad_input;
+mod broke_library;
 mod change;
 mod clocks;
 mod everything;
