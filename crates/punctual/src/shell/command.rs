@@ -157,7 +157,24 @@ impl<S: Store> Shell<S> {
     /// Registers the waiter first and looks second, so that an end in between is not missed.
     fn await_end(&mut self, id: TaskId, reply: oneshot::Sender<Ended>) {
         self.forget_gone_waiters();
-        self.waiters.entry(id).or_default().push(reply);
+        let replies = self.waiters.entry(id).or_default();
+        if replies.len() == replies.capacity() {
+            replies.retain(|reply| !reply.is_closed());
+        }
+        replies.push(reply);
+        self.look_for_end(id);
+    }
+
+    /// Ends may have been recorded that nobody heard of: those who wait for them look again.
+    pub(super) fn look_for_ends(&mut self, partition: PartitionId) {
+        let partitions = self.meta.partitions;
+        let mut ids: Vec<TaskId> = self.waiters.keys().copied().collect();
+        ids.retain(|id| id.partition(partitions) == partition);
+        ids.sort_unstable();
+        ids.into_iter().for_each(|id| self.look_for_end(id));
+    }
+
+    fn look_for_end(&mut self, id: TaskId) {
         let (store, observer, partition) =
             (self.store.clone(), self.observer.clone(), id.partition(self.meta.partitions));
         self.calls.push(Box::pin(async move {

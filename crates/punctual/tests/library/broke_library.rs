@@ -35,3 +35,38 @@ async fn l5_a_retry_that_waits_for_ever_harms_nobody() {
     pass(secs(60)).await;
     assert_eq!((reloads, log.lines().len()), (0, 1), "{innocent:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn l1_a_result_is_heard_although_the_answer_of_its_record_was_lost() {
+    let (world, log, script) = (World::of(1), Log::default(), Script::default());
+    let builder = world.builder().handler("log", log.handler());
+    let scheduler = builder.start(script.store(world.store.clone())).await.unwrap();
+    let id = id_of(&scheduler, task("x").after(secs(10))).await;
+    // That it began is recorded; that it ended is recorded, and not heard of.
+    script.then(Call::Record, Fate::Fine).then(Call::Record, Fate::AnswerLost);
+    let result = tokio::time::timeout(secs(3600), scheduler.result(id)).await;
+    assert_eq!(log.lines(), ["x"]);
+    assert_eq!(result.expect("it ended an hour ago").unwrap().state, EndState::Succeeded);
+}
+
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "it measures the process: run it alone"]
+async fn l4_those_who_stopped_waiting_for_one_task_are_forgotten() {
+    let world = World::of(1);
+    let scheduler = world.start(world.builder()).await;
+    let id = id_of(&scheduler, NewTask::new("x").after(secs(3600))).await;
+    let mut before = 0;
+    for round in 0..400_000 {
+        if round == 20_000 {
+            before = resident();
+        }
+        tokio::time::timeout(Duration::from_millis(1), scheduler.result(id)).await.ok();
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 20_000_000, "{grown} bytes more");
+}
