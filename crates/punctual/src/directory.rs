@@ -3,7 +3,7 @@
 use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
-use punctual_core::{QueueId, QueueSettings, Timestamp};
+use punctual_core::{QueueId, QueueSettings, Refusal, Timestamp};
 use punctual_store::{Cause, MapEntry, Store, StoreError, Swap};
 use rustc_hash::FxHashMap;
 
@@ -13,6 +13,10 @@ use crate::stored_queue::{decode, encode};
 /// Where the last number given lies in the store's map.
 const LAST_NUMBER: &str = "queue-number";
 const QUEUES_PAGE: usize = 1_000;
+const PINNED_LATER: Refusal = Refusal::BadSetting {
+    what: "pinned",
+    hint: "is decided when a queue is made: make another queue, and move what sends tasks there",
+};
 
 /// A queue as users and the store know it.
 #[derive(Clone, Debug)]
@@ -100,6 +104,8 @@ impl<S: Store> Directory<S> {
             let settings = change(before.as_ref().map_or(&QueueSettings::default(), |queue| &queue.settings));
             punctual_core::check::queue(&settings)?;
             let id = match before {
+                // Tasks of one lane, or of one unique key, would lie in two partitions.
+                Some(queue) if queue.settings.pinned != settings.pinned => return Err(PINNED_LATER.into()),
                 Some(queue) => queue.id,
                 None => self.next_number(now).await?,
             };

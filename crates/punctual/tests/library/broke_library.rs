@@ -70,3 +70,38 @@ async fn l4_those_who_stopped_waiting_for_one_task_are_forgotten() {
     let grown = resident().saturating_sub(before);
     assert!(grown < 20_000_000, "{grown} bytes more");
 }
+
+#[tokio::test(start_paused = true)]
+async fn l2_a_lane_runs_one_at_a_time_although_its_queue_is_pinned_later() {
+    let world = World::of(8);
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let count = (running.clone(), most.clone());
+    let slow = move |_: Job<()>| {
+        let (running, most) = count.clone();
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            pass(secs(5)).await;
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+    };
+    let scheduler = world.start(world.builder().handler("slow", slow)).await;
+    let at = world.now() + secs(10);
+    let first = id_of(&scheduler, NewTask::new("slow").queue("q").lane("l").at(at)).await;
+    let pinned = scheduler.set_queue("q", QueueSettings { pinned: true, ..QueueSettings::default() }).await;
+    let second = id_of(&scheduler, NewTask::new("slow").queue("q").lane("l").at(at)).await;
+    scheduler.result(first).await.unwrap();
+    scheduler.result(second).await.unwrap();
+    assert_eq!(most.load(Ordering::SeqCst), 1, "{pinned:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn l2b_a_unique_key_is_unique_although_its_queue_is_pinned_later() {
+    let world = World::of(8);
+    let scheduler = world.start(world.builder()).await;
+    let at = world.now() + secs(10);
+    let new = || NewTask::new("x").queue("q").unique_key("k").at(at).on_conflict(OnConflict::Keep);
+    let first = id_of(&scheduler, new()).await;
+    scheduler.set_queue("q", QueueSettings { pinned: true, ..QueueSettings::default() }).await.ok();
+    assert_eq!(scheduler.schedule(new()).await.unwrap(), Scheduled::Kept(first));
+}
