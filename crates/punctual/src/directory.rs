@@ -23,6 +23,8 @@ const PINNED_LATER: Refusal = Refusal::BadSetting {
 pub(crate) struct Queue {
     pub id: QueueId,
     pub settings: Arc<QueueSettings>,
+    /// Grows with each change of the settings: of two, the higher is the present one.
+    pub version: u64,
 }
 
 /// All queues that this process has met.
@@ -111,8 +113,9 @@ impl<S: Store> Directory<S> {
             };
             let version = entry.map(|entry| entry.version);
             let value = encode(id, &settings);
-            if let Swap::Done(_) = self.store.compare_and_set(now, &key, version, Some(value), None).await? {
-                return Ok(self.remember(name, Queue { id, settings: settings.into() }));
+            let swap = self.store.compare_and_set(now, &key, version, Some(value), None).await?;
+            if let Swap::Done(Some(version)) = swap {
+                return Ok(self.remember(name, Queue { id, settings: settings.into(), version }));
             }
         }
     }
@@ -132,8 +135,12 @@ impl<S: Store> Directory<S> {
         }
     }
 
+    /// Keeps the newest of what was heard of a queue, in whatever order it is heard.
     fn remember(&self, name: &str, queue: Queue) -> Queue {
         let mut known = self.known.write().expect("nothing panics while it is held");
+        if let Some(newer) = known.by_name.get(name).filter(|known| known.version > queue.version) {
+            return newer.clone();
+        }
         known.settings.insert(queue.id, queue.settings.clone());
         known.by_name.insert(name.into(), queue.clone());
         queue
@@ -146,7 +153,7 @@ impl<S: Store> Directory<S> {
 
 fn read(entry: &MapEntry) -> Result<Queue, Error> {
     let (id, settings) = decode(&entry.value).map_err(StoreError::Corrupt)?;
-    Ok(Queue { id, settings: settings.into() })
+    Ok(Queue { id, settings: settings.into(), version: entry.version })
 }
 
 fn number(value: &[u8]) -> Result<u32, Error> {

@@ -50,7 +50,8 @@ impl<S: Store> Scheduler<S> {
     }
 
     async fn tell_of_queue(&self, queue: &Queue) -> Result<(), Error> {
-        self.tell(Command::SetQueue(queue.id, Box::new(queue.settings.as_ref().clone()))).await
+        let settings = Box::new(queue.settings.as_ref().clone());
+        self.tell(Command::SetQueue(queue.id, queue.version, settings)).await
     }
 
     /// Checks a task and decides where it belongs. Nothing is changed before everything is checked.

@@ -31,8 +31,9 @@ pub enum Command {
         /// Where the end goes. Dropped without one: the task is not this node's, and its end is not heard of here.
         reply: oneshot::Sender<Ended>,
     },
-    /// A queue has these settings from now on.
-    SetQueue(QueueId, Box<QueueSettings>),
+    /// A queue has these settings from now on, unless a higher version of them was heard of already: two changes may
+    /// come in another order than they were made in.
+    SetQueue(QueueId, u64, Box<QueueSettings>),
     /// The executor knows other handlers than before.
     ReceiversChanged,
     /// So many nodes share the work.
@@ -82,10 +83,7 @@ impl<S: Store> Shell<S> {
         match command {
             Command::Ask { partition, ask, reply } => self.ask(now, partition, ask, reply),
             Command::AwaitEnd { id, reply } => self.await_end(id, reply),
-            Command::SetQueue(queue, settings) => {
-                self.settings.queues.set(queue, *settings);
-                self.settings_changed(now);
-            }
+            Command::SetQueue(queue, version, settings) => self.set_queue(now, queue, version, *settings),
             Command::ReceiversChanged => self.receivers_changed(now),
             Command::SetNodes(nodes) => {
                 self.settings.nodes = nodes;
@@ -148,6 +146,15 @@ impl<S: Store> Shell<S> {
         let names = self.executor.receivers();
         self.settings.receivers = names.iter().map(|name| Obstacle::handler(name)).collect();
         self.settings_changed(now);
+    }
+
+    fn set_queue(&mut self, now: Now, queue: QueueId, version: u64, settings: QueueSettings) {
+        let known = self.queue_versions.entry(queue).or_default();
+        if version >= *known {
+            *known = version;
+            self.settings.queues.set(queue, settings);
+            self.settings_changed(now);
+        }
     }
 
     fn settings_changed(&mut self, now: Now) {

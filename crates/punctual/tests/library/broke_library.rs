@@ -105,3 +105,20 @@ async fn l2b_a_unique_key_is_unique_although_its_queue_is_pinned_later() {
     scheduler.set_queue("q", QueueSettings { pinned: true, ..QueueSettings::default() }).await.ok();
     assert_eq!(scheduler.schedule(new()).await.unwrap(), Scheduled::Kept(first));
 }
+
+#[tokio::test(start_paused = true)]
+async fn l3_a_pause_is_not_undone_by_whoever_made_the_queue() {
+    let (world, log, script) = (World::of(1), Log::default(), Script::default());
+    let builder = world.builder().handler("log", log.handler());
+    let scheduler = builder.start(script.store(world.store.clone())).await.unwrap();
+    // The queue's number is given at once; that the queue was made is heard of late.
+    script.then_answer_late(Call::Write, Duration::ZERO).then_answer_late(Call::Write, secs(5));
+    let another = scheduler.clone();
+    let create = tokio::spawn(async move { another.schedule(task("x").queue("q").after(secs(60))).await });
+    pass(secs(1)).await;
+    scheduler.pause("q").await.unwrap();
+    create.await.unwrap().unwrap();
+    assert!(scheduler.queue("q").await.unwrap().paused, "it says that it is paused");
+    pass(secs(600)).await;
+    assert!(log.lines().is_empty(), "and it is");
+}
