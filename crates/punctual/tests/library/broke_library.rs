@@ -122,3 +122,13 @@ async fn l3_a_pause_is_not_undone_by_whoever_made_the_queue() {
     pass(secs(600)).await;
     assert!(log.lines().is_empty(), "and it is");
 }
+
+#[tokio::test(start_paused = true)]
+async fn l6_a_move_past_the_expiry_is_refused_as_a_new_task_would_be() {
+    let (world, log) = (World::of(1), Log::default());
+    let scheduler = world.start(world.builder().handler("log", log.handler())).await;
+    let now = world.now();
+    let id = id_of(&scheduler, task("x").at(now + secs(10)).expires_at(now + secs(20))).await;
+    let moved = scheduler.move_to(id, now + secs(30)).await;
+    assert!(matches!(moved, Err(Error::Refused(_))), "{moved:?}");
+}
