@@ -140,3 +140,22 @@ fn t7_two_of_one_key_in_one_request_replace_what_is_there() {
     );
     assert!(!got.contains("conflict"));
 }
+
+#[test]
+#[ignore = "open: a queue whose priority changes keeps its lanes in two windows"]
+fn t10_a_lane_keeps_its_order_when_its_queue_gets_another_priority() {
+    let got = show(
+        "
+        limits running_max=1 window_max=16 loaded_max=16
+        queue q priority=5
+        auto succeed * after=1
+        watch a b
+        0   accept f*100 due=1
+        0   accept a lane=l due=2
+        1   queue q priority=1
+        1   accept b lane=l due=3
+        300 tick
+        ",
+    );
+    assert!(got.find("start a #1").unwrap() < got.find("start b #1").unwrap());
+}

@@ -132,3 +132,20 @@ async fn l6_a_move_past_the_expiry_is_refused_as_a_new_task_would_be() {
     let moved = scheduler.move_to(id, now + secs(30)).await;
     assert!(matches!(moved, Err(Error::Refused(_))), "{moved:?}");
 }
+
+#[tokio::test(start_paused = true)]
+#[ignore = "open: the time grows with the square"]
+async fn l7_the_same_key_ten_thousand_times_at_once() {
+    let world = World::of(1);
+    let scheduler = world.start(world.builder().limits(Limits { asked_max: 20_000, ..Limits::default() })).await;
+    let at = world.now() + secs(60);
+    for many in [1_000, 4_000, 8_000] {
+        let begun = std::time::Instant::now();
+        let key = format!("k{many}");
+        let all = (0..many).map(|_| scheduler.schedule(NewTask::new("x").at(at).unique_key(&key)));
+        let all = futures_util::future::join_all(all).await;
+        let ids: std::collections::BTreeSet<_> = all.iter().map(|it| it.as_ref().unwrap().id()).collect();
+        println!("{many}: {:?}", begun.elapsed());
+        assert_eq!(ids.len(), 1);
+    }
+}

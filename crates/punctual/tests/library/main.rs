@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod broke_library;
+mod broke_stress;
 mod change;
 mod clocks;
 mod everything;
