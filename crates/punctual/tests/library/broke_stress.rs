@@ -192,3 +192,12 @@ async fn s2_a_storm_on_one_thread() {
         storm(MemoryStore::new(1), 1000 + seed).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn s3_a_storm_on_a_key_value_store() {
+    use punctual_store::kv::{KvStore, MemoryKv};
+    let seeds = std::env::var("STORMS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    for seed in 0..seeds {
+        storm(KvStore::open(MemoryKv::default(), 2).await.unwrap(), 2000 + seed).await;
+    }
+}
