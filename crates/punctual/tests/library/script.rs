@@ -32,6 +32,12 @@ impl Script {
         self
     }
 
+    /// The answer of the next call of this kind is so long under way.
+    pub fn then_answer_late(&self, call: Call, answer_delay: Duration) -> &Script {
+        self.0.lock().unwrap().push_back((call, Verdict { answer_delay, ..Verdict::default() }));
+        self
+    }
+
     /// The next call of this kind is so long under way.
     pub fn then_late(&self, call: Call, request_delay: Duration) -> &Script {
         self.0.lock().unwrap().push_back((call, Verdict { request_delay, ..Verdict::default() }));
