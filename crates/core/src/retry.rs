@@ -41,6 +41,9 @@ const fn minutes(n: u64) -> Duration {
     Duration::from_secs(60 * n)
 }
 
+/// Longer than any time a task can be due at: a wait can be multiplied without harm.
+const WAIT_MAX: Duration = Duration::from_secs(10_000 * 366 * 24 * 3600);
+
 const fn hours(n: u64) -> Duration {
     minutes(60 * n)
 }
@@ -119,13 +122,14 @@ impl RetryPolicy {
         if attempt >= self.attempts_max || self.age_max.is_some_and(|max| age >= max) {
             return None;
         }
-        Some(match &self.waits {
+        let wait = match &self.waits {
             Waits::Listed(waits) => waits[(attempt.max(1) as usize - 1).min(waits.len() - 1)],
             Waits::Growing { min, max, factor_percent, jitter_percent } => {
-                let wait = grown(*min, *max, *factor_percent, attempt);
+                let wait = grown(*min, *max, *factor_percent, attempt).min(WAIT_MAX);
                 spread(wait, (*jitter_percent).min(100), id, attempt).max(*min / 2)
             }
-        })
+        };
+        Some(wait.min(WAIT_MAX))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
-use punctual_core::{QueueId, QueueSettings, Timestamp};
+use punctual_core::{QueueId, QueueSettings, Refusal, Timestamp};
 use punctual_store::{Cause, MapEntry, Store, StoreError, Swap};
 use rustc_hash::FxHashMap;
 
@@ -13,12 +13,18 @@ use crate::stored_queue::{decode, encode};
 /// Where the last number given lies in the store's map.
 const LAST_NUMBER: &str = "queue-number";
 const QUEUES_PAGE: usize = 1_000;
+const PINNED_LATER: Refusal = Refusal::BadSetting {
+    what: "pinned",
+    hint: "is decided when a queue is made: make another queue, and move what sends tasks there",
+};
 
 /// A queue as users and the store know it.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub id: QueueId,
     pub settings: Arc<QueueSettings>,
+    /// Grows with each change of the settings: of two, the higher is the present one.
+    pub version: u64,
 }
 
 /// All queues that this process has met.
@@ -100,13 +106,16 @@ impl<S: Store> Directory<S> {
             let settings = change(before.as_ref().map_or(&QueueSettings::default(), |queue| &queue.settings));
             punctual_core::check::queue(&settings)?;
             let id = match before {
+                // Tasks of one lane, or of one unique key, would lie in two partitions.
+                Some(queue) if queue.settings.pinned != settings.pinned => return Err(PINNED_LATER.into()),
                 Some(queue) => queue.id,
                 None => self.next_number(now).await?,
             };
             let version = entry.map(|entry| entry.version);
             let value = encode(id, &settings);
-            if let Swap::Done(_) = self.store.compare_and_set(now, &key, version, Some(value), None).await? {
-                return Ok(self.remember(name, Queue { id, settings: settings.into() }));
+            let swap = self.store.compare_and_set(now, &key, version, Some(value), None).await?;
+            if let Swap::Done(Some(version)) = swap {
+                return Ok(self.remember(name, Queue { id, settings: settings.into(), version }));
             }
         }
     }
@@ -126,8 +135,12 @@ impl<S: Store> Directory<S> {
         }
     }
 
+    /// Keeps the newest of what was heard of a queue, in whatever order it is heard.
     fn remember(&self, name: &str, queue: Queue) -> Queue {
         let mut known = self.known.write().expect("nothing panics while it is held");
+        if let Some(newer) = known.by_name.get(name).filter(|known| known.version > queue.version) {
+            return newer.clone();
+        }
         known.settings.insert(queue.id, queue.settings.clone());
         known.by_name.insert(name.into(), queue.clone());
         queue
@@ -140,7 +153,7 @@ impl<S: Store> Directory<S> {
 
 fn read(entry: &MapEntry) -> Result<Queue, Error> {
     let (id, settings) = decode(&entry.value).map_err(StoreError::Corrupt)?;
-    Ok(Queue { id, settings: settings.into() })
+    Ok(Queue { id, settings: settings.into(), version: entry.version })
 }
 
 fn number(value: &[u8]) -> Result<u32, Error> {

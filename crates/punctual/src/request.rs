@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use punctual_core::{
-    Amendment, Answer, Ask, Created, Draft, PartitionId, Past, QueueSettings, Route, Task, TaskId, Timestamp,
+    Amendment, Answer, Ask, Created, Draft, Found, PartitionId, Past, QueueSettings, Refusal, Route, Task,
+    TaskId, Timestamp,
 };
-use punctual_store::Store;
+use punctual_store::{Query, Store};
 use tokio::sync::oneshot;
 
 use crate::directory::Queue;
@@ -50,7 +51,8 @@ impl<S: Store> Scheduler<S> {
     }
 
     async fn tell_of_queue(&self, queue: &Queue) -> Result<(), Error> {
-        self.tell(Command::SetQueue(queue.id, Box::new(queue.settings.as_ref().clone()))).await
+        let settings = Box::new(queue.settings.as_ref().clone());
+        self.tell(Command::SetQueue(queue.id, queue.version, settings)).await
     }
 
     /// Checks a task and decides where it belongs. Nothing is changed before everything is checked.
@@ -102,6 +104,18 @@ impl<S: Store> Scheduler<S> {
     pub(crate) fn refuse_past(&self, at: Timestamp, past: Past) -> Result<(), Error> {
         let too_old = at + self.inner.limits.past_grace < self.now();
         if too_old && past == Past::Reject { Err(Error::DueInPast) } else { Ok(()) }
+    }
+
+    /// A task is not moved to where it could only expire.
+    pub(crate) async fn refuse_expired(&self, id: TaskId, at: Timestamp) -> Result<(), Error> {
+        let partition = id.partition(self.inner.partitions);
+        let found = self.inner.store.find(partition, &[Query::Id(id)]).await?;
+        match found.into_iter().next().flatten() {
+            Some(Found::Live(task)) if task.spec.expires_at.is_some_and(|expires_at| expires_at <= at) => {
+                Err(Refusal::ExpiresBeforeDue.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn refuse_when_stopping(&self) -> Result<(), Error> {

@@ -130,6 +130,7 @@ impl<S: Store> Scheduler<S> {
         check::time("at", Some(at))?;
         let past = self.inner.directory.settings(id.queue).map_or(Past::Reject, |settings| settings.past);
         self.refuse_past(at, past)?;
+        self.refuse_expired(id, at).await?;
         amended(self.ask(id, Amendment::Move(at)).await?)
     }
 

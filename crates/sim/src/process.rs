@@ -5,14 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-use punctual_core::{
-    Change, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, Timestamp, WindowId,
-};
-use punctual_store::{
-    Claim, Filter, Found, Held, Loaded, MapEntry, Meta, Ownership, Page, PageKey, Pruned, Query, Recorded,
-    Retention, Standing, Store, StoreError, Swap,
-};
+use punctual_core::{Change, Epoch, Fence, PartitionId};
+use punctual_store::{Claim, Recorded, Store, StoreError, Wrapper};
 
 /// `SIGSTOP` and `SIGCONT` for a future: while it is stopped, nothing in it is polled.
 #[derive(Clone, Default)]
@@ -66,13 +60,11 @@ async fn send<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static)
     tokio::spawn(call).await.expect("a store call neither panics nor is aborted")
 }
 
-impl<S: Store + Clone> Store for Remote<S> {
-    async fn meta(&self) -> Result<Meta, StoreError> {
-        self.0.meta().await
-    }
+impl<S: Store + Clone> Wrapper for Remote<S> {
+    type Inner = S;
 
-    async fn ownerships(&self) -> Result<Vec<Ownership>, StoreError> {
-        self.0.ownerships().await
+    fn inner(&self) -> &S {
+        &self.0
     }
 
     async fn claim(&self, partition: PartitionId, seen: Epoch, owner: &str) -> Result<Claim, StoreError> {
@@ -88,95 +80,5 @@ impl<S: Store + Clone> Store for Remote<S> {
     async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
         let (store, batch) = (self.0.clone(), batch.to_vec());
         send(async move { store.record(&batch).await }).await
-    }
-
-    async fn standing(&self, partition: PartitionId) -> Result<Standing, StoreError> {
-        self.0.standing(partition).await
-    }
-
-    async fn held(
-        &self,
-        partition: PartitionId,
-        after: Option<Obstacle>,
-        limit: usize,
-    ) -> Result<Vec<Held>, StoreError> {
-        self.0.held(partition, after, limit).await
-    }
-
-    async fn load(
-        &self,
-        partition: PartitionId,
-        window: WindowId,
-        from: RowKey,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Loaded, StoreError> {
-        self.0.load(partition, window, from, until, limit).await
-    }
-
-    async fn parked(
-        &self,
-        partition: PartitionId,
-        obstacle: Obstacle,
-        from: RowKey,
-        limit: usize,
-    ) -> Result<Vec<Task>, StoreError> {
-        self.0.parked(partition, obstacle, from, limit).await
-    }
-
-    async fn find(
-        &self,
-        partition: PartitionId,
-        queries: &[Query],
-    ) -> Result<Vec<Option<Found>>, StoreError> {
-        self.0.find(partition, queries).await
-    }
-
-    async fn list(&self, filter: &Filter, from: Option<PageKey>, limit: usize) -> Result<Page, StoreError> {
-        self.0.list(filter, from, limit).await
-    }
-
-    async fn prune(
-        &self,
-        fence: Fence,
-        queue: QueueId,
-        retention: Retention,
-        buckets_max: usize,
-    ) -> Result<Pruned, StoreError> {
-        self.0.prune(fence, queue, retention, buckets_max).await
-    }
-
-    async fn schedules(
-        &self,
-        partition: PartitionId,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, Bytes)>, StoreError> {
-        self.0.schedules(partition, after, limit).await
-    }
-
-    async fn get(&self, now: Timestamp, key: &str) -> Result<Option<MapEntry>, StoreError> {
-        self.0.get(now, key).await
-    }
-
-    async fn entries(
-        &self,
-        now: Timestamp,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, MapEntry)>, StoreError> {
-        self.0.entries(now, prefix, after, limit).await
-    }
-
-    async fn compare_and_set(
-        &self,
-        now: Timestamp,
-        key: &str,
-        expected: Option<u64>,
-        value: Option<Bytes>,
-        expires_at: Option<Timestamp>,
-    ) -> Result<Swap, StoreError> {
-        self.0.compare_and_set(now, key, expected, value, expires_at).await
     }
 }

@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use punctual::clock::SimulatedClock;
-use punctual_core::{
-    Change, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, Timestamp, WindowId,
-};
+use punctual_core::{Change, Epoch, Fence, Obstacle, PartitionId, RowKey, Task, Timestamp, WindowId};
 use punctual_store::{
-    Claim, Filter, Found, Held, Loaded, MapEntry, MemoryStore, Meta, Ownership, Page, PageKey, Pruned, Query,
-    Recorded, Retention, Standing, Store, StoreError, Swap, Tear, TearableStore,
+    Claim, Found, Held, Loaded, MemoryStore, Query, Recorded, Standing, Store, StoreError, Tear,
+    TearableStore, Wrapper,
 };
 
 use crate::bugs::Bug;
@@ -76,13 +73,11 @@ impl TearableStore for Watched {
     }
 }
 
-impl Store for Watched {
-    async fn meta(&self) -> Result<Meta, StoreError> {
-        self.store.meta().await
-    }
+impl Wrapper for Watched {
+    type Inner = MemoryStore;
 
-    async fn ownerships(&self) -> Result<Vec<Ownership>, StoreError> {
-        self.store.ownerships().await
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
     async fn claim(&self, partition: PartitionId, seen: Epoch, owner: &str) -> Result<Claim, StoreError> {
@@ -91,10 +86,6 @@ impl Store for Watched {
             self.history.note(self.clock.true_now().wall, Happening::Claimed { partition, epoch });
         }
         Ok(claim)
-    }
-
-    async fn release(&self, fence: Fence) -> Result<(), StoreError> {
-        self.store.release(fence).await
     }
 
     async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
@@ -160,53 +151,5 @@ impl Store for Watched {
             }
         }
         Ok(found)
-    }
-
-    async fn list(&self, filter: &Filter, from: Option<PageKey>, limit: usize) -> Result<Page, StoreError> {
-        self.store.list(filter, from, limit).await
-    }
-
-    async fn prune(
-        &self,
-        fence: Fence,
-        queue: QueueId,
-        retention: Retention,
-        buckets_max: usize,
-    ) -> Result<Pruned, StoreError> {
-        self.store.prune(fence, queue, retention, buckets_max).await
-    }
-
-    async fn schedules(
-        &self,
-        partition: PartitionId,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, Bytes)>, StoreError> {
-        self.store.schedules(partition, after, limit).await
-    }
-
-    async fn get(&self, now: Timestamp, key: &str) -> Result<Option<MapEntry>, StoreError> {
-        self.store.get(now, key).await
-    }
-
-    async fn entries(
-        &self,
-        now: Timestamp,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, MapEntry)>, StoreError> {
-        self.store.entries(now, prefix, after, limit).await
-    }
-
-    async fn compare_and_set(
-        &self,
-        now: Timestamp,
-        key: &str,
-        expected: Option<u64>,
-        value: Option<Bytes>,
-        expires_at: Option<Timestamp>,
-    ) -> Result<Swap, StoreError> {
-        self.store.compare_and_set(now, key, expected, value, expires_at).await
     }
 }

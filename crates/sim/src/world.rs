@@ -297,7 +297,7 @@ impl World {
     pub fn set_queue(&mut self, queue: QueueId, settings: QueueSettings) {
         self.queues.set(queue, settings.clone());
         for node in 0..self.nodes.len() {
-            self.tell(node, Command::SetQueue(queue, Box::new(settings.clone())));
+            self.tell(node, Command::SetQueue(queue, 0, Box::new(settings.clone())));
         }
     }
 

@@ -10,15 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use punctual_core::{
-    Change, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, Timestamp, WindowId,
-};
+use punctual_core::{Change, Fence};
 
-use crate::{
-    Claim, Filter, Found, Held, Loaded, MapEntry, Meta, Ownership, Page, PageKey, Pruned, Query, Recorded,
-    Retention, Standing, Store, StoreError, Swap, Tear, TearableStore,
-};
+use crate::{Meta, Recorded, StoreError, Tear, TearableStore, Wrapper};
 
 pub use self::seeded::{FaultRates, SeededFaults};
 
@@ -169,34 +163,6 @@ impl<S: TearableStore, F: Faults> Faulty<S, F> {
         }
     }
 
-    /// A call that changes nothing: whatever is lost, it can be repeated.
-    async fn read<T>(
-        &self,
-        call: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        let verdict = self.before(Call::Read).await;
-        let answer = if verdict.fate == Fate::RequestLost { Err(request_lost()) } else { call.await };
-        self.wait(verdict.answer_delay).await;
-        if verdict.fate == Fate::AnswerLost {
-            return Err(StoreError::Unavailable("the answer was lost".into()));
-        }
-        answer
-    }
-
-    /// A call that changes something: once it was sent, its loss leaves us in doubt.
-    async fn write<T>(
-        &self,
-        call: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        let verdict = self.before(Call::Write).await;
-        let answer = if verdict.fate == Fate::RequestLost { Err(request_lost()) } else { call.await };
-        self.wait(verdict.answer_delay).await;
-        if verdict.fate == Fate::AnswerLost {
-            return Err(StoreError::Unknown("the answer was lost".into()));
-        }
-        answer
-    }
-
     async fn tear(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
         let tears: Vec<Tear> =
             batch.iter().map(|(_, changes)| self.shared.faults.tear(changes.len())).collect();
@@ -214,22 +180,44 @@ fn request_lost() -> StoreError {
     StoreError::Unavailable("the request was lost".into())
 }
 
-impl<S: TearableStore, F: Faults> Store for Faulty<S, F> {
+impl<S: TearableStore, F: Faults> Wrapper for Faulty<S, F> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.store
+    }
+
+    /// A call that changes nothing: whatever is lost, it can be repeated.
+    async fn read<T: Send>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let verdict = self.before(Call::Read).await;
+        let answer = if verdict.fate == Fate::RequestLost { Err(request_lost()) } else { call.await };
+        self.wait(verdict.answer_delay).await;
+        if verdict.fate == Fate::AnswerLost {
+            return Err(StoreError::Unavailable("the answer was lost".into()));
+        }
+        answer
+    }
+
+    /// A call that changes something: once it was sent, its loss leaves us in doubt.
+    async fn write<T: Send>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let verdict = self.before(Call::Write).await;
+        let answer = if verdict.fate == Fate::RequestLost { Err(request_lost()) } else { call.await };
+        self.wait(verdict.answer_delay).await;
+        if verdict.fate == Fate::AnswerLost {
+            return Err(StoreError::Unknown("the answer was lost".into()));
+        }
+        answer
+    }
+
     async fn meta(&self) -> Result<Meta, StoreError> {
         let meta = self.read(self.store.meta()).await?;
         Ok(Meta { atomic: meta.atomic && !self.shared.faults.can_tear(), ..meta })
-    }
-
-    async fn ownerships(&self) -> Result<Vec<Ownership>, StoreError> {
-        self.read(self.store.ownerships()).await
-    }
-
-    async fn claim(&self, partition: PartitionId, seen: Epoch, owner: &str) -> Result<Claim, StoreError> {
-        self.write(self.store.claim(partition, seen, owner)).await
-    }
-
-    async fn release(&self, fence: Fence) -> Result<(), StoreError> {
-        self.write(self.store.release(fence)).await
     }
 
     async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
@@ -242,95 +230,5 @@ impl<S: TearableStore, F: Faults> Store for Faulty<S, F> {
         };
         self.wait(verdict.answer_delay).await;
         if verdict.fate == Fate::AnswerLost { unknown() } else { answers }
-    }
-
-    async fn standing(&self, partition: PartitionId) -> Result<Standing, StoreError> {
-        self.read(self.store.standing(partition)).await
-    }
-
-    async fn held(
-        &self,
-        partition: PartitionId,
-        after: Option<Obstacle>,
-        limit: usize,
-    ) -> Result<Vec<Held>, StoreError> {
-        self.read(self.store.held(partition, after, limit)).await
-    }
-
-    async fn load(
-        &self,
-        partition: PartitionId,
-        window: WindowId,
-        from: RowKey,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Loaded, StoreError> {
-        self.read(self.store.load(partition, window, from, until, limit)).await
-    }
-
-    async fn parked(
-        &self,
-        partition: PartitionId,
-        obstacle: Obstacle,
-        from: RowKey,
-        limit: usize,
-    ) -> Result<Vec<Task>, StoreError> {
-        self.read(self.store.parked(partition, obstacle, from, limit)).await
-    }
-
-    async fn find(
-        &self,
-        partition: PartitionId,
-        queries: &[Query],
-    ) -> Result<Vec<Option<Found>>, StoreError> {
-        self.read(self.store.find(partition, queries)).await
-    }
-
-    async fn list(&self, filter: &Filter, from: Option<PageKey>, limit: usize) -> Result<Page, StoreError> {
-        self.read(self.store.list(filter, from, limit)).await
-    }
-
-    async fn prune(
-        &self,
-        fence: Fence,
-        queue: QueueId,
-        retention: Retention,
-        buckets_max: usize,
-    ) -> Result<Pruned, StoreError> {
-        self.write(self.store.prune(fence, queue, retention, buckets_max)).await
-    }
-
-    async fn schedules(
-        &self,
-        partition: PartitionId,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, Bytes)>, StoreError> {
-        self.read(self.store.schedules(partition, after, limit)).await
-    }
-
-    async fn get(&self, now: Timestamp, key: &str) -> Result<Option<MapEntry>, StoreError> {
-        self.read(self.store.get(now, key)).await
-    }
-
-    async fn entries(
-        &self,
-        now: Timestamp,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, MapEntry)>, StoreError> {
-        self.read(self.store.entries(now, prefix, after, limit)).await
-    }
-
-    async fn compare_and_set(
-        &self,
-        now: Timestamp,
-        key: &str,
-        expected: Option<u64>,
-        value: Option<Bytes>,
-        expires_at: Option<Timestamp>,
-    ) -> Result<Swap, StoreError> {
-        self.write(self.store.compare_and_set(now, key, expected, value, expires_at)).await
     }
 }

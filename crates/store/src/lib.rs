@@ -16,6 +16,7 @@ mod news;
 mod paging;
 mod place;
 mod tears;
+mod wrapper;
 
 pub use contract::{
     Claim, Filter, Found, Held, Listed, Loaded, MapEntry, Meta, Ownership, Page, PageKey, Pruned, Query,
@@ -24,3 +25,4 @@ pub use contract::{
 pub use error::{Cause, StoreError};
 pub use memory::MemoryStore;
 pub use tears::{Tear, TearableStore};
+pub use wrapper::Wrapper;

@@ -4,12 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use punctual_core::{
-    Change, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, Timestamp, WindowId,
-};
+use punctual_core::{Change, Epoch, Fence, PartitionId, QueueId, RowKey, Timestamp, WindowId};
 use punctual_store::{
-    Claim, Filter, Found, Held, Listed, Loaded, MapEntry, MemoryStore, Meta, Ownership, Page, PageKey,
-    Pruned, Query, Recorded, Retention, Standing, Store, StoreError, Swap, conformance,
+    Claim, Filter, Found, Listed, Loaded, MemoryStore, Page, PageKey, Pruned, Query, Recorded, Retention,
+    Standing, Store, StoreError, Swap, Wrapper, conformance,
 };
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -67,23 +65,17 @@ impl Broken {
     }
 }
 
-impl Store for Broken {
-    async fn meta(&self) -> Result<Meta, StoreError> {
-        self.store.meta().await
-    }
+impl Wrapper for Broken {
+    type Inner = MemoryStore;
 
-    async fn ownerships(&self) -> Result<Vec<Ownership>, StoreError> {
-        self.store.ownerships().await
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
     async fn claim(&self, partition: PartitionId, seen: Epoch, owner: &str) -> Result<Claim, StoreError> {
         let present = self.present(Fence { partition, epoch: seen }).await.epoch;
         let seen = if self.is(Flaw::ClaimsWhateverWasSeen) { present } else { seen };
         self.store.claim(partition, seen, owner).await
-    }
-
-    async fn release(&self, fence: Fence) -> Result<(), StoreError> {
-        self.store.release(fence).await
     }
 
     async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
@@ -112,15 +104,6 @@ impl Store for Broken {
         Ok(standing)
     }
 
-    async fn held(
-        &self,
-        partition: PartitionId,
-        after: Option<Obstacle>,
-        limit: usize,
-    ) -> Result<Vec<Held>, StoreError> {
-        self.store.held(partition, after, limit).await
-    }
-
     async fn load(
         &self,
         partition: PartitionId,
@@ -145,16 +128,6 @@ impl Store for Broken {
             }));
         }
         Ok(loaded)
-    }
-
-    async fn parked(
-        &self,
-        partition: PartitionId,
-        obstacle: Obstacle,
-        from: RowKey,
-        limit: usize,
-    ) -> Result<Vec<Task>, StoreError> {
-        self.store.parked(partition, obstacle, from, limit).await
     }
 
     async fn find(
@@ -199,29 +172,6 @@ impl Store for Broken {
         self.store.prune(fence, queue, Retention { dead_before, ..retention }, buckets_max).await
     }
 
-    async fn schedules(
-        &self,
-        partition: PartitionId,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, Bytes)>, StoreError> {
-        self.store.schedules(partition, after, limit).await
-    }
-
-    async fn get(&self, now: Timestamp, key: &str) -> Result<Option<MapEntry>, StoreError> {
-        self.store.get(now, key).await
-    }
-
-    async fn entries(
-        &self,
-        now: Timestamp,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, MapEntry)>, StoreError> {
-        self.store.entries(now, prefix, after, limit).await
-    }
-
     async fn compare_and_set(
         &self,
         now: Timestamp,
@@ -231,7 +181,7 @@ impl Store for Broken {
         expires_at: Option<Timestamp>,
     ) -> Result<Swap, StoreError> {
         let expected = match self.flaw {
-            Flaw::SwapsWhateverIsThere => self.get(now, key).await?.map(|entry| entry.version),
+            Flaw::SwapsWhateverIsThere => self.store.get(now, key).await?.map(|entry| entry.version),
             _ => expected,
         };
         let expires_at = expires_at.filter(|_| !self.is(Flaw::NeverExpires));

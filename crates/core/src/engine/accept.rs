@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::entry::{Entry, Lease, Phase, Slot};
+use super::park::head;
 use super::{Engine, on_wheel};
 use crate::message::{Effect, Token};
 use crate::task::Task;
@@ -99,7 +100,7 @@ impl Engine {
             return;
         }
         if let Some(lane) = self.lane_of(&task) {
-            self.holds.entry(lane).or_default().holder = Some(task.id.seq);
+            self.holds.entry(lane).or_default().holder = head(task.id.seq);
         }
         if let Some(obstacle) = task.parked {
             self.unparking.entry(obstacle).or_default().in_memory += 1;

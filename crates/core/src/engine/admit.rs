@@ -22,6 +22,8 @@ pub struct Creation {
     /// The new tasks, in order of number.
     pub tasks: Vec<Task>,
     identities: Vec<Identity>,
+    /// What was there already, and is written anew.
+    replaced: Vec<TaskId>,
 }
 
 impl Engine {
@@ -79,7 +81,7 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) {
         let (created, tasks) = (Vec::with_capacity(drafts.len()), Vec::with_capacity(drafts.len()));
-        let mut creation = Creation { created, tasks, identities: Vec::new() };
+        let mut creation = Creation { created, tasks, ..Creation::default() };
         for draft in drafts {
             let identity = draft.spec.identity(draft.queue);
             creation.identities.extend(identity);
@@ -137,7 +139,14 @@ impl Engine {
                     new.spec = draft.spec;
                     Created::Replaced(task.id)
                 }
-                None => self.replace(now, draft.spec, task, out),
+                None if creation.replaced.contains(&task.id) => self.replace_again(draft.spec, task.id),
+                None => {
+                    let created = self.replace(now, draft.spec, task, out);
+                    if let Created::Replaced(id) = created {
+                        creation.replaced.push(id);
+                    }
+                    created
+                }
             },
         }
     }
@@ -162,9 +171,23 @@ impl Engine {
         Created::Replaced(id)
     }
 
+    /// Another draft of the same request takes its place: of what is about to be written, only the last counts.
+    fn replace_again(&mut self, spec: Arc<Spec>, id: TaskId) -> Created {
+        let slot = self.entries.find(id.seq).expect("what is being recorded is in memory");
+        let rows = self.changes.iter_mut().rev().filter_map(|change| match change {
+            Change::Refiled { task, .. } if task.id == id => Some(task),
+            _ => None,
+        });
+        for task in rows.take(1) {
+            task.spec = spec.clone();
+        }
+        self.entries[slot].task.spec = spec;
+        Created::Replaced(id)
+    }
+
     /// The new tasks exist: they wait for their time, and their creator is told.
     pub(super) fn created(&mut self, now: Now, no: AskNo, creation: Creation, out: &mut Vec<Effect>) {
-        let Creation { created, tasks, identities } = creation;
+        let Creation { created, tasks, identities, .. } = creation;
         for identity in identities {
             self.identities.remove(&identity);
         }

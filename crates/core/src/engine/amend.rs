@@ -82,7 +82,7 @@ impl Engine {
             let revision = entry.task.revision;
             if revision != expected {
                 out.push(Effect::Answer(no, Answer::Outdated { revision }));
-                return self.put_back(slot);
+                return self.put_back(now, slot, out);
             }
         }
         self.detach(slot, out);
@@ -122,12 +122,17 @@ impl Engine {
                 self.refile_in_lane(now, slot, wake_at, out);
             }
             Amendment::Replace { spec, .. } => {
+                let retargeted = task.spec.target != spec.target;
                 task.spec = spec;
                 let task = task.clone();
                 let heads_lane = task.state != WaitState::Blocked && self.holds_lane(&task);
                 match task.parked {
                     // Nobody would look for the head of a lane among those that wait for it.
                     Some(Obstacle::Lane(_)) if heads_lane => {
+                        self.refile_in_lane(now, slot, task.wake_at, out);
+                    }
+                    // Whoever was to run it stood in its way, and is not to run it any more.
+                    Some(Obstacle::Handler(_) | Obstacle::Destination(_)) if retargeted => {
                         self.refile_in_lane(now, slot, task.wake_at, out);
                     }
                     Some(obstacle) => self.refile_parked(now, slot, obstacle, None, out),
@@ -196,11 +201,13 @@ impl Engine {
     }
 
     /// A task that was only brought into memory to be looked at.
-    fn put_back(&mut self, slot: Slot) {
+    fn put_back(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         if self.entries[slot].phase == Phase::Placed {
             let task = self.entries.remove(slot).task;
-            if let Some(obstacle) = task.parked {
-                self.left_unparked(obstacle, task.key());
+            match task.parked {
+                Some(obstacle) => self.left_unparked(obstacle, task.key()),
+                // The page around it may have been read before it was there.
+                None => self.accept(now, task, out),
             }
         }
     }

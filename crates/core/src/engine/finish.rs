@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::entry::{Phase, Slot};
+use super::park::head;
 use super::{After, Engine};
 use crate::change::Change;
 use crate::message::{Effect, Outcome, Token};
@@ -126,7 +127,7 @@ impl Engine {
         let blocks = self.settings.queues.get(task.id.queue).on_exhausted == OnExhausted::Block;
         match self.lane_of(&task) {
             Some(lane) if blocks => {
-                self.holds.entry(lane).or_default().holder = Some(task.id.seq);
+                self.holds.entry(lane).or_default().holder = head(task.id.seq);
                 self.write_holder(&task);
                 self.entries[slot].task.state = WaitState::Blocked;
                 self.refile_parked(now, slot, lane, token, out);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::entry::{Entries, Phase, Slot};
-use super::park::{Hold, Written};
+use super::park::{Hold, Written, head};
 use super::window::{Window, Windows};
 use super::{Engine, Settings, on_wheel};
 use crate::id::{Fence, Seq};
@@ -64,6 +64,7 @@ impl Engine {
             behind_total: 0,
             unread_lanes: Default::default(),
             unpark_later: Default::default(),
+            load_later: Default::default(),
             overfull: Vec::new(),
             reads: Default::default(),
             identities: Default::default(),
@@ -85,7 +86,7 @@ impl Engine {
     fn inherit_holds(&mut self, inheritance: &Inheritance) {
         for held in &inheritance.held {
             let written = if held.holder.is_some() { Written::Holder } else { Written::Stands };
-            let holder = held.holder.map(|id| id.seq);
+            let holder = held.holder.and_then(|id| head(id.seq));
             self.holds.insert(held.obstacle, Hold { holder, written, parked: true, ..Hold::default() });
         }
     }

@@ -5,7 +5,7 @@
 
 use super::Engine;
 use super::entry::{Phase, Slot};
-use super::park::Written;
+use super::park::{Written, head};
 use crate::change::Change;
 use crate::message::Effect;
 use crate::task::{Obstacle, Task};
@@ -24,11 +24,11 @@ impl Engine {
         // One that was parked may have a predecessor that still lies unread in its window.
         let others_first = self.behind.contains_key(&lane) || task.parked.is_some();
         let hold = self.holds.entry(lane).or_default();
-        if hold.holder == Some(seq) {
+        if hold.holder == head(seq) {
             return true;
         }
         if hold.holder.is_none() && !hold.parked && !others_first && hold.departing == 0 {
-            hold.holder = Some(seq);
+            hold.holder = head(seq);
             return true;
         }
         let headless = hold.holder.is_none();
@@ -76,7 +76,7 @@ impl Engine {
     pub(super) fn depart(&mut self, task: &Task) {
         let Some(lane) = self.lane_of(task) else { return };
         let hold = self.holds.entry(lane).or_default();
-        if hold.holder != Some(task.id.seq) {
+        if hold.holder != head(task.id.seq) {
             hold.departing += 1;
         }
         self.unwrite_holder(task);
@@ -86,7 +86,7 @@ impl Engine {
     pub(super) fn leave_lane(&mut self, now: Now, task: &Task, out: &mut Vec<Effect>) {
         let Some(lane) = self.lane_of(task) else { return };
         let Some(hold) = self.holds.get_mut(&lane) else { return };
-        if hold.holder == Some(task.id.seq) {
+        if hold.holder == head(task.id.seq) {
             hold.holder = None;
         } else {
             hold.departing -= 1;
@@ -98,7 +98,7 @@ impl Engine {
     /// meanwhile.
     pub(super) fn step_aside(&mut self, task: &Task) {
         let Some(lane) = self.lane_of(task) else { return };
-        self.holds.entry(lane).or_default().departing += u16::from(!self.holds_lane(task));
+        self.holds.entry(lane).or_default().departing += u32::from(!self.holds_lane(task));
         self.write_holder(task);
     }
 
@@ -106,7 +106,7 @@ impl Engine {
     pub(super) fn step_back(&mut self, task: &Task) -> Option<Obstacle> {
         let lane = self.lane_of(task)?;
         let is_head = self.holds_lane(task);
-        self.holds.get_mut(&lane)?.departing -= u16::from(!is_head);
+        self.holds.get_mut(&lane)?.departing -= u32::from(!is_head);
         Some(lane)
     }
 
@@ -146,14 +146,14 @@ impl Engine {
             return;
         }
         self.take_from_behind(lane, next);
-        self.holds.entry(lane).or_default().holder = Some(self.entries[next].task.id.seq);
+        self.holds.entry(lane).or_default().holder = head(self.entries[next].task.id.seq);
         self.dispatch(now, next, out);
     }
 
     /// Whether this task is the head of its lane.
     pub(super) fn holds_lane(&self, task: &Task) -> bool {
         let hold = self.lane_of(task).and_then(|lane| self.holds.get(&lane));
-        hold.is_some_and(|hold| hold.holder == Some(task.id.seq))
+        hold.is_some_and(|hold| hold.holder == head(task.id.seq))
     }
 
     pub(super) fn take_from_behind(&mut self, lane: Obstacle, slot: Slot) {
@@ -170,7 +170,7 @@ impl Engine {
     pub(super) fn abandon_lane(&mut self, task: &Task) -> Vec<Slot> {
         let Some(lane) = self.lane_of(task) else { return Vec::new() };
         let Some(hold) = self.holds.get_mut(&lane) else { return Vec::new() };
-        if hold.holder != Some(task.id.seq) || hold.written == Written::Holder {
+        if hold.holder != head(task.id.seq) || hold.written == Written::Holder {
             return Vec::new();
         }
         hold.holder = None;
@@ -184,7 +184,7 @@ impl Engine {
     pub(super) fn write_holder(&mut self, task: &Task) {
         let Some(lane) = self.lane_of(task) else { return };
         let hold = self.holds.entry(lane).or_default();
-        if hold.holder == Some(task.id.seq) && hold.written != Written::Holder {
+        if hold.holder == head(task.id.seq) && hold.written != Written::Holder {
             hold.written = Written::Holder;
             self.changes.push(Change::Held { obstacle: lane, holder: Some(task.id) });
         }
@@ -194,7 +194,7 @@ impl Engine {
     fn unwrite_holder(&mut self, task: &Task) {
         let Some(lane) = self.lane_of(task) else { return };
         let Some(hold) = self.holds.get_mut(&lane) else { return };
-        if hold.holder == Some(task.id.seq) && hold.written == Written::Holder {
+        if hold.holder == head(task.id.seq) && hold.written == Written::Holder {
             hold.written = Written::Stands;
             self.changes.push(Change::Held { obstacle: lane, holder: None });
         }

@@ -80,6 +80,8 @@ pub struct Engine {
     unread_lanes: FxHashMap<WindowId, Vec<Obstacle>>,
     /// Obstacles whose parked tasks wait for room in memory.
     unpark_later: BTreeSet<Obstacle>,
+    /// Windows that are read on when what was read before is recorded.
+    load_later: BTreeSet<WindowId>,
     /// Windows that hold twice what they should.
     overfull: Vec<WindowId>,
 
@@ -243,6 +245,7 @@ impl Engine {
             }
         }
         self.unpark_waiting(out);
+        self.load_waiting(now, out);
         self.ask_again(now, out);
     }
 

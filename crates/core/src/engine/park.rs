@@ -3,6 +3,8 @@
 //! Parking writes the row under its obstacle. Unparking writes nothing: the tasks are read a page at a time and run
 //! from where they lie.
 
+use std::num::NonZeroU64;
+
 use super::After;
 use super::Engine;
 use super::entry::{Phase, Slot};
@@ -17,7 +19,7 @@ use crate::time::Now;
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Hold {
     /// The head of the lane.
-    pub holder: Option<Seq>,
+    pub holder: Option<NonZeroU64>,
     /// What the store knows.
     pub written: Written,
     /// The store may have rows under it that are not in memory.
@@ -26,7 +28,12 @@ pub struct Hold {
     pub being_parked: u32,
     /// Tasks that are not its head and whose end or move is being recorded. Until it is, a crash would bring them
     /// back to their old place in the order, so that nobody becomes the head meanwhile.
-    pub departing: u16,
+    pub departing: u32,
+}
+
+/// A task as the head of a lane: no task has the number zero, so that a lane without a head takes no more room.
+pub fn head(seq: Seq) -> Option<NonZeroU64> {
+    NonZeroU64::new(seq.0)
 }
 
 /// What the store's row of an obstacle says, once what is being recorded is recorded.
@@ -208,7 +215,7 @@ impl Engine {
         if task.state == WaitState::Blocked {
             // A head that waits for a person. It holds the lane, whatever the lane's row says.
             let hold = self.holds.entry(obstacle).or_default();
-            hold.holder = hold.holder.or(Some(task.id.seq));
+            hold.holder = hold.holder.or(head(task.id.seq));
             self.left_unparked(obstacle, task.key());
             return self.write_holder(&task);
         }

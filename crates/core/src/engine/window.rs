@@ -230,6 +230,11 @@ impl Engine {
         if load_at > now.wall {
             return self.windows.note_due(id, load_at);
         }
+        if self.after.len() > limits.loaded_max {
+            // What was read before is not even recorded: read on when it is.
+            self.load_later.insert(id);
+            return;
+        }
         let room = limits.window_max - window.room_taken;
         let limit = room.min(limits.loaded_max.saturating_sub(self.entries.len()).max(LOAD_MIN));
         let until = now.wall + limits.look_ahead;
@@ -238,6 +243,15 @@ impl Engine {
         let until_row = RowKey::at(until);
         window.loading = Some(Loading { clock, until: until_row, limit, arrivals: Vec::new(), unread: None });
         out.push(Effect::LoadTasks { window: id, from: window.read_to, until, limit });
+    }
+
+    /// Windows that had to wait until what was read before is recorded.
+    pub(super) fn load_waiting(&mut self, now: Now, out: &mut Vec<Effect>) {
+        if self.after.len() <= self.settings.limits.loaded_max {
+            for id in std::mem::take(&mut self.load_later) {
+                self.consider_loading(now, id, out);
+            }
+        }
     }
 
     pub(super) fn load_due_windows(&mut self, now: Now, out: &mut Vec<Effect>) {

@@ -92,6 +92,10 @@ impl Gate {
         let mut queues: Vec<QueueId> = self.lines.keys().copied().collect();
         queues.sort_unstable();
         for queue in queues {
+            let rate = self.settings.queues.get(queue).rate;
+            if let (Some(line), Some(rate)) = (self.lines.get_mut(&queue), rate) {
+                line.meter.forgive(now.boot, rate);
+            }
             self.show(now, queue);
         }
     }
@@ -121,6 +125,10 @@ impl Gate {
             line.offers.remove(&offer);
             line.for_workers.remove(&offer);
             self.show(now, offer.queue);
+        }
+        // It may have been the one that was let forward: another of its destination may go in its place.
+        if let Some(destination) = offer.destination {
+            self.promote(now, destination);
         }
     }
 
@@ -195,9 +203,13 @@ impl Gate {
         queues.sort_unstable();
         for queue in queues {
             let line = self.lines.get_mut(&queue).expect("just listed");
-            line.offers.retain(|offer| offer.partition != partition);
-            line.for_workers.retain(|offer| offer.partition != partition);
+            let of_others = |offer: &Offer| offer.partition != partition;
+            let gone = line.offers.iter().filter(|offer| !of_others(offer));
+            let destinations: BTreeSet<u64> = gone.filter_map(|offer| offer.destination).collect();
+            line.offers.retain(of_others);
+            line.for_workers.retain(of_others);
             self.show(now, queue);
+            destinations.into_iter().for_each(|destination| self.promote(now, destination));
         }
     }
 

@@ -24,10 +24,19 @@ impl Meter {
 
     /// When the next start is allowed; `None` when it always was.
     pub fn free_at(&self, rate: Rate) -> Option<BootTime> {
-        let saved_up = interval(rate).saturating_mul(rate.burst);
-        let at = self.even_until.as_micros() + interval(rate).as_micros() as u64;
-        at.checked_sub(saved_up.as_micros() as u64).map(BootTime::from_micros)
+        let saved_up = u64::try_from(saved_up(rate).as_micros()).unwrap_or(u64::MAX);
+        let at = (self.even_until + interval(rate)).as_micros();
+        at.checked_sub(saved_up).map(BootTime::from_micros)
     }
+
+    /// Another rate applies: starts under a slower one hold nothing back for longer than this one could.
+    pub fn forgive(&mut self, now: BootTime, rate: Rate) {
+        self.even_until = self.even_until.min(now + saved_up(rate));
+    }
+}
+
+fn saved_up(rate: Rate) -> Duration {
+    interval(rate).saturating_mul(rate.burst)
 }
 
 fn interval(rate: Rate) -> Duration {

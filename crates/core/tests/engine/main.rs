@@ -2,6 +2,7 @@
 
 mod amend;
 mod blocked;
+mod broke_engine;
 mod cancel;
 mod gate;
 mod isolation;

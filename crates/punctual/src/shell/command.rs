@@ -31,8 +31,9 @@ pub enum Command {
         /// Where the end goes. Dropped without one: the task is not this node's, and its end is not heard of here.
         reply: oneshot::Sender<Ended>,
     },
-    /// A queue has these settings from now on.
-    SetQueue(QueueId, Box<QueueSettings>),
+    /// A queue has these settings from now on, unless a higher version of them was heard of already: two changes may
+    /// come in another order than they were made in.
+    SetQueue(QueueId, u64, Box<QueueSettings>),
     /// The executor knows other handlers than before.
     ReceiversChanged,
     /// So many nodes share the work.
@@ -82,10 +83,7 @@ impl<S: Store> Shell<S> {
         match command {
             Command::Ask { partition, ask, reply } => self.ask(now, partition, ask, reply),
             Command::AwaitEnd { id, reply } => self.await_end(id, reply),
-            Command::SetQueue(queue, settings) => {
-                self.settings.queues.set(queue, *settings);
-                self.settings_changed(now);
-            }
+            Command::SetQueue(queue, version, settings) => self.set_queue(now, queue, version, *settings),
             Command::ReceiversChanged => self.receivers_changed(now),
             Command::SetNodes(nodes) => {
                 self.settings.nodes = nodes;
@@ -150,6 +148,15 @@ impl<S: Store> Shell<S> {
         self.settings_changed(now);
     }
 
+    fn set_queue(&mut self, now: Now, queue: QueueId, version: u64, settings: QueueSettings) {
+        let known = self.queue_versions.entry(queue).or_default();
+        if version >= *known {
+            *known = version;
+            self.settings.queues.set(queue, settings);
+            self.settings_changed(now);
+        }
+    }
+
     fn settings_changed(&mut self, now: Now) {
         self.node.set_settings(now, self.settings.clone().into(), &mut self.effects);
     }
@@ -157,7 +164,24 @@ impl<S: Store> Shell<S> {
     /// Registers the waiter first and looks second, so that an end in between is not missed.
     fn await_end(&mut self, id: TaskId, reply: oneshot::Sender<Ended>) {
         self.forget_gone_waiters();
-        self.waiters.entry(id).or_default().push(reply);
+        let replies = self.waiters.entry(id).or_default();
+        if replies.len() == replies.capacity() {
+            replies.retain(|reply| !reply.is_closed());
+        }
+        replies.push(reply);
+        self.look_for_end(id);
+    }
+
+    /// Ends may have been recorded that nobody heard of: those who wait for them look again.
+    pub(super) fn look_for_ends(&mut self, partition: PartitionId) {
+        let partitions = self.meta.partitions;
+        let mut ids: Vec<TaskId> = self.waiters.keys().copied().collect();
+        ids.retain(|id| id.partition(partitions) == partition);
+        ids.sort_unstable();
+        ids.into_iter().for_each(|id| self.look_for_end(id));
+    }
+
+    fn look_for_end(&mut self, id: TaskId) {
         let (store, observer, partition) =
             (self.store.clone(), self.observer.clone(), id.partition(self.meta.partitions));
         self.calls.push(Box::pin(async move {

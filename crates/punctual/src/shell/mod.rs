@@ -18,7 +18,7 @@ use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use punctual_core::{
     Answer, AskNo, Attempt, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded, Node, Now,
-    Obstacle, Outcome, PartitionId, Settings, Task, TaskId, Token, WindowId,
+    Obstacle, Outcome, PartitionId, QueueId, Settings, Task, TaskId, Token, WindowId,
 };
 use punctual_store::{Meta, Recorded, Store};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -90,6 +90,8 @@ pub struct Shell<S> {
     waiters: FxHashMap<TaskId, Vec<oneshot::Sender<Ended>>>,
     /// When so many tasks are waited for, those who stopped waiting are forgotten.
     waiters_max: usize,
+    /// Of which version each queue's settings are.
+    queue_versions: FxHashMap<QueueId, u64>,
     /// Partitions being taken over.
     taking: FxHashSet<PartitionId>,
     /// Reports for partitions being taken over: nobody is there yet to hear them.
@@ -161,6 +163,7 @@ impl<S: Store> Shell<S> {
             inline_attempts: FxHashMap::default(),
             waiters: FxHashMap::default(),
             waiters_max: WAITERS_MIN,
+            queue_versions: FxHashMap::default(),
             taking: FxHashSet::default(),
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),

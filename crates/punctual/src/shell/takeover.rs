@@ -78,6 +78,7 @@ impl<S: Store> Shell<S> {
         self.observer.observe(Note::PartitionTaken(fence));
         self.node.take_over(now, fence, inheritance, &mut self.effects);
         self.hear_early_reports(now, fence.partition);
+        self.look_for_ends(fence.partition);
         self.tell_when_owned();
     }
 

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
 
 mod bad_input;
+mod broke_library;
+mod broke_stress;
 mod change;
 mod clocks;
 mod everything;

@@ -5,16 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use punctual::{MemoryStore, Store, StoreError};
-use punctual_core::{
-    Change, Epoch, Fence, Found, Held, Loaded, Obstacle, PartitionId, Query, QueueId, RowKey, Standing, Task,
-    Timestamp, WindowId,
-};
+use punctual_core::{Loaded, PartitionId, RowKey, Timestamp, WindowId};
 use punctual_store::faulty::{Call, Fate, Faults, Faulty, Verdict};
-use punctual_store::{
-    Claim, Filter, MapEntry, Meta, Ownership, Page, PageKey, Pruned, Recorded, Retention, Swap, Tear,
-};
+use punctual_store::{Tear, Wrapper};
 
 /// What goes wrong next. Clones share it.
 #[derive(Clone, Default)]
@@ -29,6 +23,12 @@ impl Script {
     /// The next call of this kind meets this fate.
     pub fn then(&self, call: Call, fate: Fate) -> &Script {
         self.0.lock().unwrap().push_back((call, Verdict { fate, ..Verdict::default() }));
+        self
+    }
+
+    /// The answer of the next call of this kind is so long under way.
+    pub fn then_answer_late(&self, call: Call, answer_delay: Duration) -> &Script {
+        self.0.lock().unwrap().push_back((call, Verdict { answer_delay, ..Verdict::default() }));
         self
     }
 
@@ -81,7 +81,13 @@ impl Liar {
     }
 }
 
-impl Store for Liar {
+impl Wrapper for Liar {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
+    }
+
     async fn load(
         &self,
         partition: PartitionId,
@@ -95,104 +101,5 @@ impl Store for Liar {
             loaded.tasks.extend(loaded.tasks.clone());
         }
         Ok(loaded)
-    }
-
-    async fn meta(&self) -> Result<Meta, StoreError> {
-        self.store.meta().await
-    }
-
-    async fn ownerships(&self) -> Result<Vec<Ownership>, StoreError> {
-        self.store.ownerships().await
-    }
-
-    async fn claim(&self, partition: PartitionId, seen: Epoch, owner: &str) -> Result<Claim, StoreError> {
-        self.store.claim(partition, seen, owner).await
-    }
-
-    async fn release(&self, fence: Fence) -> Result<(), StoreError> {
-        self.store.release(fence).await
-    }
-
-    async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
-        self.store.record(batch).await
-    }
-
-    async fn standing(&self, partition: PartitionId) -> Result<Standing, StoreError> {
-        self.store.standing(partition).await
-    }
-
-    async fn held(
-        &self,
-        partition: PartitionId,
-        after: Option<Obstacle>,
-        limit: usize,
-    ) -> Result<Vec<Held>, StoreError> {
-        self.store.held(partition, after, limit).await
-    }
-
-    async fn parked(
-        &self,
-        partition: PartitionId,
-        obstacle: Obstacle,
-        from: RowKey,
-        limit: usize,
-    ) -> Result<Vec<Task>, StoreError> {
-        self.store.parked(partition, obstacle, from, limit).await
-    }
-
-    async fn find(
-        &self,
-        partition: PartitionId,
-        queries: &[Query],
-    ) -> Result<Vec<Option<Found>>, StoreError> {
-        self.store.find(partition, queries).await
-    }
-
-    async fn list(&self, filter: &Filter, from: Option<PageKey>, limit: usize) -> Result<Page, StoreError> {
-        self.store.list(filter, from, limit).await
-    }
-
-    async fn prune(
-        &self,
-        fence: Fence,
-        queue: QueueId,
-        retention: Retention,
-        buckets_max: usize,
-    ) -> Result<Pruned, StoreError> {
-        self.store.prune(fence, queue, retention, buckets_max).await
-    }
-
-    async fn schedules(
-        &self,
-        partition: PartitionId,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, Bytes)>, StoreError> {
-        self.store.schedules(partition, after, limit).await
-    }
-
-    async fn get(&self, now: Timestamp, key: &str) -> Result<Option<MapEntry>, StoreError> {
-        self.store.get(now, key).await
-    }
-
-    async fn entries(
-        &self,
-        now: Timestamp,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Box<str>, MapEntry)>, StoreError> {
-        self.store.entries(now, prefix, after, limit).await
-    }
-
-    async fn compare_and_set(
-        &self,
-        now: Timestamp,
-        key: &str,
-        expected: Option<u64>,
-        value: Option<Bytes>,
-        expires_at: Option<Timestamp>,
-    ) -> Result<Swap, StoreError> {
-        self.store.compare_and_set(now, key, expected, value, expires_at).await
     }
 }
