@@ -8,3 +8,5 @@
 //! Nothing in here knows what a task is: records are bytes. Decision record: `docs/decisions/0008-the-journal.md`.
 
 pub mod disk;
+pub mod frame;
+pub mod journal;
