@@ -10,3 +10,4 @@
 pub mod disk;
 pub mod frame;
 pub mod journal;
+pub mod writer;

@@ -156,7 +156,8 @@ impl<D: Disk> Journal<D> {
             _lock: lock,
         };
         found.spare.into_iter().for_each(|segment| journal.retire(segment));
-        journal.stock_up(journal.options.reserved_segments).map_err(OpenError::Failed)?;
+        let begins = usize::from(journal.active.is_none());
+        journal.stock_up(journal.options.reserved_segments + begins).map_err(OpenError::Failed)?;
         Ok((journal, found.recovery))
     }
 
