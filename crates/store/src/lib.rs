@@ -7,6 +7,8 @@
 pub mod conformance;
 mod contract;
 mod dice;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod error;
 mod expiry;
 pub mod faulty;

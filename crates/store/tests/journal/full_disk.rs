@@ -1,0 +1,112 @@
+//! A full disk refuses what is new, still records ends, and goes on when there is room.
+
+use punctual_store::embedded::disk::SimulatedDisk;
+use punctual_store::embedded::disk::simulated::{Call, Fault};
+use punctual_store::embedded::frame::Sequence;
+use punctual_store::embedded::journal::{AppendError, Class, Journal};
+
+use crate::world::{OPTIONS, append, open};
+
+const HALF_A_SEGMENT: usize = 6_000;
+
+fn fill(journal: &mut Journal<SimulatedDisk>, class: Class) -> u64 {
+    let mut taken = 0;
+    loop {
+        match append(journal, class, &[vec![class as u8; HALF_A_SEGMENT]]) {
+            Ok(_) => taken += 1,
+            Err(AppendError::Full) => return taken,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn disk_with_room_for(segments: u64) -> SimulatedDisk {
+    let disk = SimulatedDisk::new(1);
+    disk.set_capacity(segments * OPTIONS.segment_bytes);
+    disk
+}
+
+#[test]
+fn what_is_new_leaves_two_segments_to_the_ends() {
+    let disk = disk_with_room_for(5);
+    let (mut journal, ..) = open(&disk, 0).expect("opened");
+    assert_eq!(fill(&mut journal, Class::New), 6, "three segments, two frames each");
+    assert_eq!(journal.usage().ready_segments, 2);
+    assert_eq!(fill(&mut journal, Class::End), 4, "the two that were kept back");
+    assert_eq!(fill(&mut journal, Class::New), 0);
+
+    drop(journal);
+    let (mut journal, recovery, frames) = open(&disk, 0).expect("a full disk is no reason not to start");
+    assert_eq!((frames.len(), recovery.next.0), (10, 10));
+    assert_eq!(fill(&mut journal, Class::New) + fill(&mut journal, Class::End), 0);
+}
+
+#[test]
+fn what_is_new_may_not_use_the_room_that_an_end_has_begun() {
+    let disk = disk_with_room_for(3);
+    let (mut journal, ..) = open(&disk, 0).expect("opened");
+    assert_eq!(fill(&mut journal, Class::New), 2);
+    append(&mut journal, Class::End, &[vec![1; 10]]).expect("from the reserve");
+    let refused = append(&mut journal, Class::New, &[vec![1; 10]]);
+    assert!(matches!(refused, Err(AppendError::Full)), "it would fit, and is not for it");
+    append(&mut journal, Class::End, &[vec![1; 10]]).expect("the rest is for ends");
+}
+
+#[test]
+fn it_goes_on_when_there_is_room() {
+    let disk = disk_with_room_for(4);
+    let (mut journal, ..) = open(&disk, 0).expect("opened");
+    assert_eq!(fill(&mut journal, Class::New), 4);
+    assert_eq!(fill(&mut journal, Class::End), 4);
+
+    // By a disk that has grown: one to write to, two to keep back.
+    disk.set_capacity(6 * OPTIONS.segment_bytes);
+    assert_eq!(fill(&mut journal, Class::New), 0, "the reserve comes first");
+    disk.set_capacity(7 * OPTIONS.segment_bytes);
+    assert_eq!(fill(&mut journal, Class::New), 2);
+
+    // By segments that are released.
+    assert_eq!(journal.release_before(Sequence(2)), 1);
+    assert_eq!(fill(&mut journal, Class::New), 2);
+    let next = journal.usage().next.0;
+    drop(journal);
+    let (_, recovery, _) = open(&disk, 2).expect("opened");
+    assert_eq!(recovery.next.0, next);
+}
+
+#[test]
+fn a_full_disk_is_asked_and_not_written_to() {
+    let disk = disk_with_room_for(3);
+    let (mut journal, ..) = open(&disk, 0).expect("opened");
+    fill(&mut journal, Class::New);
+    let (writes, asked) = (disk.calls(Call::Write), disk.calls(Call::FreeBytes));
+    for _ in 0..10 {
+        assert_eq!(fill(&mut journal, Class::New), 0);
+    }
+    assert_eq!((disk.calls(Call::Write), disk.calls(Call::FreeBytes)), (writes, asked + 10));
+}
+
+#[test]
+fn space_that_runs_out_while_a_segment_is_made_leaves_nothing_behind() {
+    for nth in 2..=7 {
+        let disk = SimulatedDisk::new(nth);
+        let (mut journal, ..) = open(&disk, 0).expect("opened");
+        append(&mut journal, Class::New, &[vec![0; 11_000]]).expect("appended");
+        let used = disk.used_bytes();
+        disk.fail_at(nth, Fault::NoSpace);
+        // Free space, create, zeros, first page, sync, rename, sync of the folder.
+        let refused = append(&mut journal, Class::New, &[vec![0; 11_000]]);
+        assert!(matches!(refused, Err(AppendError::Full)), "call {nth}: {refused:?}");
+        assert_eq!(disk.used_bytes(), used, "call {nth}");
+        append(&mut journal, Class::New, &[vec![0; 11_000]]).expect("there is room again");
+    }
+}
+
+#[test]
+fn an_empty_journal_on_a_full_disk_opens_and_waits() {
+    let disk = disk_with_room_for(0);
+    let (mut journal, ..) = open(&disk, 0).expect("opened");
+    assert_eq!(fill(&mut journal, Class::New) + fill(&mut journal, Class::End), 0);
+    disk.set_capacity(3 * OPTIONS.segment_bytes);
+    assert_eq!(append(&mut journal, Class::New, &[vec![1]]).expect("there is room"), 0);
+}
