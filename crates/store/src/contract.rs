@@ -184,6 +184,9 @@ pub enum Recorded {
     Fenced,
     /// All, some or none of it happened. Claim anew and read back.
     Unknown,
+    /// There is no room for more, and nothing of it happened. What ends tasks may still be taken: ask again without
+    /// what is new.
+    Full,
 }
 
 /// Which tasks to list.

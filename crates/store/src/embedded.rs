@@ -1,13 +1,32 @@
-//! The store in a folder of this machine. So far its journal: what is written before a caller is answered.
+//! The store in a folder of this machine: a journal in front of sorted tables.
 //!
 //! ```text
-//!   requests ──▶ writer ──▶ journal ──▶ disk
-//!                one group   one frame   one write, one sync
+//!   record ──▶ author ──▶ layers (recent, sealed) ──▶ answered when the frame is durable
+//!                │                    │
+//!                ▼                    ▼  a layer at a time
+//!             journal             cold tier
+//!          one write, one sync    sorted tables, written by ingestion
 //! ```
 //!
-//! Nothing in here knows what a task is: records are bytes. Decision record: `docs/decisions/0008-the-journal.md`.
+//! Decision records: `docs/decisions/0008-the-journal.md`, `docs/decisions/0009-layers-and-tables.md`.
 
+mod author;
+mod checkpoint;
+pub mod cold;
 pub mod disk;
+mod draft;
 pub mod frame;
+mod hand;
 pub mod journal;
+mod key;
+mod kv;
+mod layer;
+mod merge;
+mod ops;
+mod shared;
+mod store;
 pub mod writer;
+
+pub use author::Bounds;
+pub use kv::JournaledKv;
+pub use store::{Hands, JournaledStore};

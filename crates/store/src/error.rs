@@ -15,6 +15,8 @@ pub enum StoreError {
     Unknown(Cause),
     /// The store did not answer, and nothing was changed. Try again later.
     Unavailable(Cause),
+    /// There is no room for more, and nothing was changed. Try again when there is.
+    Full,
     /// What is stored cannot be read. A person must look.
     Corrupt(Cause),
 }
@@ -25,6 +27,7 @@ impl fmt::Display for StoreError {
             StoreError::Fenced => "another node owns the partition now",
             StoreError::Unknown(_) => "the store did not say whether it was done",
             StoreError::Unavailable(_) => "the store did not answer",
+            StoreError::Full => "the disk is full",
             StoreError::Corrupt(_) => "what is stored cannot be read",
         })
     }
@@ -33,7 +36,7 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            StoreError::Fenced => None,
+            StoreError::Fenced | StoreError::Full => None,
             StoreError::Unknown(cause) | StoreError::Unavailable(cause) | StoreError::Corrupt(cause) => {
                 Some(cause.as_ref())
             }

@@ -35,7 +35,15 @@ use crate::{
     Retention, Standing, Store, StoreError, Swap, TearableStore,
 };
 
+#[cfg(feature = "embedded")]
+pub(crate) use self::changes::Writer as ChangeWriter;
+#[cfg(feature = "embedded")]
+pub(crate) use self::keys::{is_ownership, ownership as ownership_key, seq_of_row};
 pub use self::memory::MemoryKv;
+#[cfg(feature = "embedded")]
+pub(crate) use self::rows::{Row, encode};
+#[cfg(feature = "embedded")]
+pub(crate) use self::txn::Rows;
 
 /// How many rows of a table that is read whole are read at once.
 const SCAN_MAX: usize = 1_000;
@@ -166,6 +174,13 @@ async fn read_owner<K: OrderedKv>(
 ) -> Result<OwnerRow, StoreError> {
     let row = txn.row(&keys::ownership(partition)).await?;
     Ok(row.unwrap_or(OwnerRow { epoch: 0, owner: None }))
+}
+
+/// The epoch in an owner's row; 0 when there is none.
+#[cfg(feature = "embedded")]
+pub(crate) fn epoch_in(row: Option<Bytes>) -> Result<Epoch, StoreError> {
+    let row: Option<OwnerRow> = row.map(|row| decode(&row)).transpose()?;
+    Ok(Epoch(row.map_or(0, |row| row.epoch)))
 }
 
 /// Writes are atomic, so there is nothing to cut.

@@ -79,6 +79,23 @@ pub enum Class {
     End,
 }
 
+/// How long a frame can be for which nothing need be made ready.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Room {
+    new: usize,
+    end: usize,
+}
+
+impl Room {
+    /// For frames of that class.
+    pub fn of(self, class: Class) -> usize {
+        match class {
+            Class::New => self.new,
+            Class::End => self.end,
+        }
+    }
+}
+
 /// How much of a journal is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
@@ -180,11 +197,31 @@ impl<D: Disk> Journal<D> {
         if bytes > bytes_max {
             return Err(AppendError::TooLarge { bytes, bytes_max });
         }
-        self.make_room(class, bytes)?;
+        self.begin_segment_if_needed(class, bytes)?;
         match self.write(frame) {
             Ok(sequence) => Ok(sequence),
             Err(failure) => Err(self.fail(failure)),
         }
+    }
+
+    /// Sees to it that a frame of at most so many bytes can be written next, and says what can.
+    pub fn make_room(&mut self, class: Class, frame_bytes: usize) -> Result<Room, AppendError> {
+        if let Some(failure) = &self.failure {
+            return Err(AppendError::Failed(failure.clone()));
+        }
+        let bytes_max = self.frame_bytes_max();
+        if frame_bytes > bytes_max {
+            return Err(AppendError::TooLarge { bytes: frame_bytes, bytes_max });
+        }
+        self.begin_segment_if_needed(class, frame_bytes)?;
+        Ok(self.room())
+    }
+
+    /// What can be written without making anything ready.
+    pub fn room(&self) -> Room {
+        let end = self.active.as_ref().map_or(0, |active| (active.segment.bytes - active.end) as usize);
+        let has_reserve = self.ready.len() >= self.options.reserved_segments;
+        Room { new: if has_reserve { end } else { 0 }, end }
     }
 
     /// The longest frame that can be written.
@@ -239,7 +276,7 @@ impl<D: Disk> Journal<D> {
 
     /// Sees to it that the active segment has room for the frame. What is new must leave the reserve as it is, and
     /// is refused while the reserve is not complete, even if the active segment has room: that is for the ends.
-    fn make_room(&mut self, class: Class, frame_bytes: usize) -> Result<(), AppendError> {
+    fn begin_segment_if_needed(&mut self, class: Class, frame_bytes: usize) -> Result<(), AppendError> {
         if let Some(made) = self.supply.poll() {
             self.stock(made).map_err(|failure| self.fail(failure))?;
         }

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::cold::ColdTier;
-use super::frame::Sequence;
+use super::frame::{Records, Sequence};
 use super::layer::{Layer, Said};
-use super::merge;
+use super::{merge, ops};
+use crate::kv::seq_of_row;
 use crate::{Cause, StoreError};
 
 /// What readers, the author and the checkpoint share.
@@ -139,6 +140,22 @@ impl<C: ColdTier> Shared<C> {
 }
 
 impl Layers {
+    /// Takes in a frame that was written before.
+    pub fn replay(&mut self, records: Records<'_>) -> Result<(), Cause> {
+        let Layers { recent, unseen, .. } = self;
+        for record in records {
+            let note = |key: &[u8]| {
+                if let Some((partition, seq)) = seq_of_row(key)
+                    && let Some(unseen) = unseen.get_mut(usize::from(partition.0))
+                {
+                    *unseen = (*unseen).max(seq.0.saturating_add(1));
+                }
+            };
+            ops::replay(record, recent, note).ok_or("a record of the journal is not one of ours")?;
+        }
+        Ok(())
+    }
+
     /// What the layers say about a key; `Nothing`: look into the tables.
     pub fn get(&self, key: &[u8]) -> Said {
         match self.recent.get(key) {

@@ -16,9 +16,8 @@ use super::hand::Hand;
 use super::journal::{Class, Journal, Options};
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
 use super::layer::Layer;
-use super::ops;
 use super::shared::{Layers, Shared};
-use crate::kv::{ChangeWriter, KvStore, epoch_of, seq_of_key};
+use crate::kv::{ChangeWriter, KvStore, epoch_in, ownership_key};
 use crate::{Recorded, StoreError, Wrapper};
 
 /// A frame larger than this is not begun: the changes of more partitions go into the next one.
@@ -145,7 +144,7 @@ fn record_one<C: ColdTier>(
     changes: &[Change],
     class: Class,
 ) -> Result<Recorded, StoreError> {
-    if epoch_of(draft.read(&crate::kv::ownership_key(fence.partition))?)? != fence.epoch {
+    if epoch_in(draft.read(&ownership_key(fence.partition))?)? != fence.epoch {
         return Ok(Recorded::Fenced);
     }
     if class == Class::End && changes.iter().any(makes_more) {

@@ -89,6 +89,9 @@ pub(crate) struct Writer<'a, R> {
 impl<R: Rows> Writer<'_, R> {
     pub async fn write(&mut self, change: &Change) -> Result<(), StoreError> {
         let p = self.partition;
+        if let Change::Refiled { task, .. } | Change::Ended { task, .. } | Change::Revived(task) = change {
+            self.rows.is_new(p, task.id.seq);
+        }
         match change {
             Change::Accepted(task) => self.accept(task).await?,
             Change::Refiled { from, task } => self.refile(*from, task).await?,

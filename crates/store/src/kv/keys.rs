@@ -105,8 +105,23 @@ pub(super) fn just_after(key: &[u8]) -> Bytes {
     Key(key.to_vec()).bytes(&[0]).done()
 }
 
-pub(super) fn ownership(partition: PartitionId) -> Bytes {
+pub(crate) fn ownership(partition: PartitionId) -> Bytes {
     Key(vec![OWNERSHIP]).bytes(&partition.0.to_be_bytes()).done()
+}
+
+/// Whether it is the key of an owner's row.
+#[cfg(feature = "embedded")]
+pub(crate) fn is_ownership(key: &[u8]) -> bool {
+    key.first() == Some(&OWNERSHIP)
+}
+
+/// The partition and the number of the task whose row lies under this key, waiting or ended.
+#[cfg(feature = "embedded")]
+pub(crate) fn seq_of_row(key: &[u8]) -> Option<(PartitionId, Seq)> {
+    let [PARTITION, high, low, table, ..] = key else { return None };
+    let is_row = [Table::Windows, Table::Parked, Table::Ended].iter().any(|rows| *rows as u8 == *table);
+    let seq = key.last_chunk().filter(|_| is_row)?;
+    Some((PartitionId(u16::from_be_bytes([*high, *low])), Seq(u64::from_be_bytes(*seq))))
 }
 
 pub(super) fn window(partition: PartitionId, window: WindowId) -> Key {

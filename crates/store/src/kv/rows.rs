@@ -24,7 +24,7 @@ use crate::StoreError;
 pub(super) const FORMAT: u8 = 1;
 
 /// Something that is kept as a row.
-pub(super) trait Row: Sized {
+pub(crate) trait Row: Sized {
     /// How it looks at rest.
     type Mirror: Serialize + DeserializeOwned;
 
@@ -34,7 +34,7 @@ pub(super) trait Row: Sized {
     fn restore(mirror: Self::Mirror) -> Option<Self>;
 }
 
-pub(super) fn encode<R: Row>(row: &R) -> Bytes {
+pub(crate) fn encode<R: Row>(row: &R) -> Bytes {
     let encoded = postcard::to_extend(&row.mirror(), vec![FORMAT]);
     Bytes::from(encoded.expect("rows are plain data, and a vector takes any length"))
 }
