@@ -29,7 +29,7 @@ use punctual_core::{
 };
 
 use self::rows::{FORMAT, MetaRow, OwnerRow, decode};
-use self::txn::{Rows, Txn};
+use self::txn::Txn;
 use crate::{
     Claim, Filter, Found, Held, Loaded, MapEntry, Meta, Ownership, Page, PageKey, Pruned, Query, Recorded,
     Retention, Standing, Store, StoreError, Swap, TearableStore,
@@ -38,11 +38,10 @@ use crate::{
 #[cfg(feature = "embedded")]
 pub(crate) use self::changes::Writer as ChangeWriter;
 #[cfg(feature = "embedded")]
-pub(crate) use self::keys::{is_ownership, ownership as ownership_key, seq_of_row};
+pub(crate) use self::keys::{is_ownership, ownership as ownership_key, place as place_key, seq_of_row};
 pub use self::memory::MemoryKv;
 #[cfg(feature = "embedded")]
 pub(crate) use self::rows::{Row, encode};
-#[cfg(feature = "embedded")]
 pub(crate) use self::txn::Rows;
 
 /// How many rows of a table that is read whole are read at once.

@@ -127,7 +127,7 @@ pub async fn a_record_that_races_a_claim_is_seen_or_fenced<S: Store>(store: &S) 
         let seen = owner.find_id(&task).await.is_some();
         match recorded {
             Recorded::Done => assert!(seen, "what was answered is seen by the new owner"),
-            Recorded::Fenced => assert!(!seen, "what was fenced does not count"),
+            Recorded::Fenced | Recorded::Full => assert!(!seen, "what was refused does not count"),
             Recorded::Unknown => {}
         }
     }

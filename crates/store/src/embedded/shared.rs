@@ -72,6 +72,16 @@ impl<C: ColdTier> Shared<C> {
         }
     }
 
+    /// How long a value is that may not be durable yet; 0 when there is none.
+    pub fn value_bytes(&self, key: &[u8]) -> Result<usize, StoreError> {
+        let said = self.read().get(key);
+        match said {
+            Said::Is(value) => Ok(value.len()),
+            Said::IsNot => Ok(0),
+            Said::Nothing => Ok(self.get_cold(key)?.map_or(0, |value| value.len())),
+        }
+    }
+
     pub fn get_cold(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.cold_reads.fetch_add(1, Ordering::Relaxed);
         self.cold.get(key)

@@ -17,7 +17,7 @@ use super::journal::{Class, Journal, Options};
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
 use super::layer::Layer;
 use super::shared::{Layers, Shared};
-use crate::kv::{ChangeWriter, KvStore, epoch_in, ownership_key};
+use crate::kv::{ChangeWriter, KvStore, epoch_in, ownership_key, place_key};
 use crate::{Recorded, StoreError, Wrapper};
 
 /// A frame larger than this is not begun: the changes of more partitions go into the next one.
@@ -94,7 +94,10 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         author: &mut Author<D, C>,
         batch: &[(Fence, Vec<Change>)],
     ) -> Vec<Recorded> {
-        let bytes = FRAME_BYTES + batch.iter().map(|(_, changes)| bytes_of(changes)).sum::<usize>();
+        let bytes = match self.bytes_of_frame(batch) {
+            Ok(bytes) => bytes,
+            Err(_) => return vec![Recorded::Unknown; batch.len()],
+        };
         let class = match author.make_room(Class::New, bytes).await {
             Ok(()) => Class::New,
             Err(Refused::Full) if author.make_room(Class::End, bytes).await.is_ok() => Class::End,
@@ -105,6 +108,21 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
             batch.iter().map(|(fence, changes)| record_one(draft, *fence, changes, class)).collect()
         };
         author.write(class, record).await.unwrap_or_else(|_| vec![Recorded::Unknown; batch.len()])
+    }
+
+    /// What a frame of these changes takes, at most.
+    fn bytes_of_frame(&self, batch: &[(Fence, Vec<Change>)]) -> Result<usize, StoreError> {
+        let mut bytes = FRAME_BYTES;
+        for (fence, changes) in batch {
+            bytes += bytes_of(changes);
+            for change in changes {
+                // The row is written anew with it.
+                if let Change::Began { place, .. } = change {
+                    bytes += self.kv.shared.value_bytes(&place_key(fence.partition, *place))?;
+                }
+            }
+        }
+        Ok(bytes)
     }
 }
 
@@ -151,8 +169,8 @@ fn record_one<C: ColdTier>(
         return Ok(Recorded::Full);
     }
     for change in changes {
-        let written = ChangeWriter { rows: &mut *draft, partition: fence.partition }.write(change);
-        written.now_or_never().expect("a draft waits for nothing")?;
+        let mut writer = ChangeWriter { rows: &mut *draft, partition: fence.partition };
+        writer.write(change).now_or_never().expect("a draft waits for nothing")?;
     }
     Ok(Recorded::Done)
 }
@@ -174,9 +192,7 @@ fn carried(change: &Change) -> usize {
             task_bytes(task) + end.result.len() + end.error.as_ref().map_or(0, |error| error.len())
         }
         Change::Schedule(name, row) => name.len() + row.as_ref().map_or(0, bytes::Bytes::len),
-        // The row is written again with it, and is not at hand: its task is bounded like any other.
-        Change::Began { .. } => 2 * punctual_core::Limits::PAYLOAD_HARD_MAX,
-        Change::Held { .. } | Change::Cleared(_) | Change::LowWater(..) => 0,
+        Change::Began { .. } | Change::Held { .. } | Change::Cleared(_) | Change::LowWater(..) => 0,
     }
 }
 

@@ -141,6 +141,9 @@ impl<R: Rows> Writer<'_, R> {
             self.rows.put(keys::identity(self.partition, identity), &row);
         }
         self.put_row(task, true);
+        if task.place() != birth_place(&task.id) {
+            self.rows.put(keys::moved(self.partition, task.id.seq), &task.place());
+        }
         self.note_lease(&task.id, task.begun, None);
         Ok(())
     }

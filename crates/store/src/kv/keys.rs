@@ -136,7 +136,7 @@ pub(super) fn parked(partition: PartitionId, obstacle: Obstacle) -> Key {
     Key::table(partition, Table::Parked).obstacle(obstacle)
 }
 
-pub(super) fn place(partition: PartitionId, place: Place) -> Bytes {
+pub(crate) fn place(partition: PartitionId, place: Place) -> Bytes {
     match place {
         Place::Window(id, key) => window(partition, id).row(key).done(),
         Place::Parked(obstacle, key) => parked(partition, obstacle).row(key).done(),

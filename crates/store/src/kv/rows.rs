@@ -284,7 +284,7 @@ fn window_from(queue: u32, level: u8) -> Option<WindowId> {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) enum PlaceMirror {
+pub(crate) enum PlaceMirror {
     Window(u32, u8, (i64, u64)),
     Parked(ObstacleMirror, (i64, u64)),
 }
@@ -293,7 +293,7 @@ pub(super) enum PlaceMirror {
 macro_rules! mirror_enum {
     ($domain:ident, $mirror:ident { $($variant:ident),* $(,)? }) => {
         #[derive(Clone, Copy, Serialize, Deserialize)]
-        pub(super) enum $mirror {
+        pub(crate) enum $mirror {
             $($variant,)*
         }
 
@@ -319,7 +319,7 @@ mirror_enum!(EndState, EndStateMirror { Succeeded, Dead, Cancelled, Expired });
 mirror_enum!(WaitState, WaitStateMirror { Scheduled, Retrying, Blocked });
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
-pub(super) enum ObstacleMirror {
+pub(crate) enum ObstacleMirror {
     Lane(u64),
     Handler(u64),
     Destination(u64),
@@ -346,7 +346,7 @@ impl From<ObstacleMirror> for Obstacle {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct TaskMirror {
+pub(crate) struct TaskMirror {
     id: IdMirror,
     spec: SpecMirror,
     revision: u32,
@@ -361,7 +361,7 @@ pub(super) struct TaskMirror {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct EndMirror {
+pub(crate) struct EndMirror {
     state: EndStateMirror,
     at: i64,
     #[serde(with = "raw")]

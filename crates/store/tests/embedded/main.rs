@@ -1,0 +1,4 @@
+//! The store in a folder, on a disk that loses power and on a real one.
+
+mod conforms;
+mod world;
