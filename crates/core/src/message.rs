@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::change::Change;
 use crate::facts::{Found, Held, Loaded, Query, Standing};
 use crate::id::{Epoch, Fence, PartitionId, Priority, QueueId, Route, TaskId};
 use crate::queue::OnConflict;
@@ -109,6 +110,8 @@ pub enum Created {
     Conflict(TaskId),
     /// Refused: its time is too far in the past.
     Past,
+    /// Refused: the store has no room for more.
+    Full,
 }
 
 /// Proof of which attempt is meant: each is named once, and later ones are higher.
@@ -162,6 +165,8 @@ pub enum Event {
     Asked(AskNo, Ask),
     /// The changes last taken are on stable storage.
     ChangesRecorded,
+    /// There is no room for the changes last taken, which are these, and nothing of them was written.
+    ChangesRefused(Vec<Change>),
     /// A piece of a window was read.
     TasksLoaded(WindowId, Loaded),
     /// Tasks parked under an obstacle were read.

@@ -43,6 +43,8 @@ pub enum Error {
         /// Its revision now.
         revision: u32,
     },
+    /// The store has no room for more, and nothing was changed. What runs goes on.
+    Full,
     /// Too many requests are waiting, and nothing was changed. Try again later.
     Overloaded,
     /// The scheduler does not own the task's partition, and nothing was changed: it is being reloaded, or another
@@ -76,6 +78,9 @@ impl fmt::Display for Error {
             },
             Error::NotFound => f.write_str("there is no such task, or it is no longer remembered"),
             Error::Outdated { revision } => write!(f, "the task was changed meanwhile; its revision is now {revision}"),
+            Error::Full => f.write_str(
+                "the disk is full, so nothing was changed: make room, or let history be kept for a shorter time",
+            ),
             Error::Overloaded => f.write_str("too many requests are waiting: try again later"),
             Error::NotOwner => f.write_str(
                 "the task's partition is being reloaded (try again), or another scheduler has taken the store over (ask that one)",
@@ -113,6 +118,7 @@ impl Error {
             Error::NotSucceeded { .. } => "task_not_succeeded",
             Error::NotFound => "task_not_found",
             Error::Outdated { .. } => "task_changed",
+            Error::Full => "store_full",
             Error::Overloaded => "overloaded",
             Error::NotOwner => "not_owner",
             Error::Unknown => "outcome_unknown",
@@ -146,6 +152,9 @@ impl From<NotATaskId> for Error {
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Error {
-        Error::Store(error)
+        match error {
+            StoreError::Full => Error::Full,
+            error => Error::Store(error),
+        }
     }
 }

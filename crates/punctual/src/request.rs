@@ -145,6 +145,7 @@ pub(crate) fn scheduled(created: Created) -> Result<Scheduled, Error> {
         Created::Ended(id, state) => Ok(Scheduled::Ended(id, state)),
         Created::Conflict(id) => Err(Error::Conflict(id)),
         Created::Past => Err(Error::DueInPast),
+        Created::Full => Err(Error::Full),
     }
 }
 

@@ -68,7 +68,7 @@ async fn what_was_answered_is_there_and_what_was_not_may_be() {
         match answer {
             Recorded::Done => assert_eq!(there(n), 2, "all of {n}"),
             Recorded::Unknown => unknown[there(n)] += 1,
-            Recorded::Fenced => panic!("nobody else claimed it"),
+            Recorded::Fenced | Recorded::Full => panic!("nobody else claimed it"),
         }
     }
     assert!(unknown.iter().all(|times| *times > 0), "none, some and all of it happened: {unknown:?}");

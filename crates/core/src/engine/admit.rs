@@ -18,7 +18,7 @@ use crate::time::{Now, Timestamp};
 /// A create that is being recorded.
 #[derive(Default)]
 pub struct Creation {
-    created: Vec<Created>,
+    pub created: Vec<Created>,
     /// The new tasks, in order of number.
     pub tasks: Vec<Task>,
     identities: Vec<Identity>,

@@ -20,6 +20,7 @@ mod lane;
 mod lease;
 mod park;
 mod reads;
+mod refuse;
 mod window;
 
 use std::collections::BTreeSet;
@@ -149,6 +150,7 @@ impl Engine {
         match event {
             Event::Asked(no, ask) => self.asked(now, no, ask, out),
             Event::ChangesRecorded => self.changes_recorded(now, out),
+            Event::ChangesRefused(changes) => self.changes_refused(changes),
             Event::TasksLoaded(window, loaded) => self.tasks_loaded(now, window, loaded, out),
             Event::ParkedLoaded(obstacle, tasks) => self.parked_loaded(now, obstacle, tasks, out),
             Event::TasksFound(no, found) => self.tasks_found(now, no, found, out),

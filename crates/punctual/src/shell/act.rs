@@ -23,6 +23,9 @@ impl<S: Store> Shell<S> {
         }
         self.effects = effects;
         self.runners.begin(&mut self.starting);
+        if self.full_until.is_some_and(|until| now.boot < until) {
+            return;
+        }
         if let Some(batch) = self.node.take_batch() {
             self.record(Arc::new(batch));
         }
@@ -96,8 +99,18 @@ impl<S: Store> Shell<S> {
                 }
                 Recorded::Fenced => self.lose(now, *fence),
                 Recorded::Unknown => self.reload(now, *fence),
+                Recorded::Full => self.refused(now, *fence, changes),
             }
         }
+    }
+
+    /// The store is full. Without what is new it may have room; if there was nothing new, it is asked again later.
+    fn refused(&mut self, now: Now, fence: Fence, changes: &[Change]) {
+        if !changes.iter().any(|change| matches!(change, Change::Accepted(_))) {
+            self.observer.observe(Note::StoreTrouble("the disk is full: what has ended cannot be recorded"));
+            self.full_until = Some(now.boot + TRY_AGAIN_MAX);
+        }
+        self.node.handle(now, fence, Event::ChangesRefused(changes.to_vec()), &mut self.effects);
     }
 
     fn tell_of_ends(&mut self, changes: &[Change]) {

@@ -17,8 +17,8 @@ use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use punctual_core::{
-    Answer, AskNo, Attempt, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded, Node, Now,
-    Obstacle, Outcome, PartitionId, QueueId, Settings, Task, TaskId, Token, WindowId,
+    Answer, AskNo, Attempt, BootTime, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded,
+    Node, Now, Obstacle, Outcome, PartitionId, QueueId, Settings, Task, TaskId, Token, Wake, WindowId,
 };
 use punctual_store::{Meta, Recorded, Store};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -98,6 +98,8 @@ pub struct Shell<S> {
     early_reports: Vec<(Token, Outcome)>,
     /// How often each partition was reloaded since something of it was last recorded.
     reloads: FxHashMap<PartitionId, u32>,
+    /// Nothing is recorded before this: the store had no room even for what ends tasks.
+    full_until: Option<BootTime>,
     /// Who waits until no partition is being taken over.
     awaiting_owned: Vec<oneshot::Sender<()>>,
     stopping: Option<Stopping>,
@@ -167,6 +169,7 @@ impl<S: Store> Shell<S> {
             taking: FxHashSet::default(),
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
+            full_until: None,
             awaiting_owned: Vec::new(),
             stopping: None,
             deserted: false,
@@ -209,6 +212,7 @@ impl<S: Store> Shell<S> {
         if let Some(stopping) = &self.stopping {
             wake = wake.or(stopping.wake());
         }
+        wake = wake.or(Wake { wall: None, boot: self.full_until.filter(|until| *until > now.boot) });
         let max = if wake.wall.is_some() { WAIT_MAX } else { Duration::from_secs(3600) };
         wake.delay(now).unwrap_or(max).min(max)
     }

@@ -33,8 +33,9 @@ impl Default for Bounds {
 /// The one who writes.
 pub struct Author<D: Disk, C> {
     pub shared: Arc<Shared<C>>,
+    /// Before the hand, which cannot end while this may tell it something.
+    pub checkpoint: Checkpoint,
     pub hand: Hand<D>,
-    pub checkpoint: Checkpoint<C>,
     pub bounds: Bounds,
     batch: Batch,
     frame: FrameBuffer,
@@ -61,9 +62,9 @@ impl From<StoreError> for Refused {
 }
 
 impl<D: Disk, C: ColdTier> Author<D, C> {
-    pub fn new(shared: Arc<Shared<C>>, hand: Hand<D>, checkpoint: Checkpoint<C>, bounds: Bounds) -> Self {
+    pub fn new(shared: Arc<Shared<C>>, hand: Hand<D>, checkpoint: Checkpoint, bounds: Bounds) -> Self {
         let (batch, frame, room) = (Batch::default(), FrameBuffer::default(), Room::default());
-        Author { shared, hand, checkpoint, bounds, batch, frame, room, on_its_way: None, since_seal: 0 }
+        Author { shared, checkpoint, hand, bounds, batch, frame, room, on_its_way: None, since_seal: 0 }
     }
 
     /// Makes ready for a frame of at most so many bytes: it can be written then, however full the disk is.

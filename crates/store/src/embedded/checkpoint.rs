@@ -1,10 +1,10 @@
 //! Takes a sealed layer down into the tables, and lets the journal forget it.
 
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
 
 use super::cold::{ColdTier, Entry};
 use super::disk::Disk;
@@ -21,15 +21,15 @@ const CHECKPOINT: [u8; 2] = [255, 0];
 const UNSEEN: [u8; 2] = [255, 1];
 
 /// Who takes layers down.
-pub struct Checkpoint<C> {
+pub struct Checkpoint {
     /// `None`: at once, in simulations.
-    thread: Option<Thread<C>>,
+    thread: Option<Thread>,
 }
 
-struct Thread<C> {
-    layers: Option<mpsc::UnboundedSender<Sealed>>,
+struct Thread {
+    /// `None` when it is to end. One layer is on its way at a time.
+    layers: Option<SyncSender<Sealed>>,
     thread: Option<JoinHandle<()>>,
-    shared: std::marker::PhantomData<C>,
 }
 
 /// A layer on its way, and the first frame that is not in it.
@@ -38,18 +38,21 @@ struct Sealed {
     next: Sequence,
 }
 
-impl<C: ColdTier> Checkpoint<C> {
+impl Checkpoint {
     /// Layers are taken down at once.
-    pub fn inline() -> Checkpoint<C> {
+    pub fn inline() -> Checkpoint {
         Checkpoint { thread: None }
     }
 
     /// Layers are taken down by a thread.
-    pub fn thread<D: Disk>(shared: &Arc<Shared<C>>, hand: &Hand<D>) -> std::io::Result<Checkpoint<C>> {
-        let (layers, mut told) = mpsc::unbounded_channel::<Sealed>();
+    pub fn thread<D: Disk, C: ColdTier>(
+        shared: &Arc<Shared<C>>,
+        hand: &Hand<D>,
+    ) -> std::io::Result<Checkpoint> {
+        let (layers, told) = sync_channel::<Sealed>(1);
         let (shared, release) = (shared.clone(), hand.releaser());
         let work = move || {
-            while let Some(sealed) = told.blocking_recv() {
+            while let Ok(sealed) = told.recv() {
                 if take_down(&shared, &sealed)
                     && let Some(release) = &release
                 {
@@ -58,12 +61,11 @@ impl<C: ColdTier> Checkpoint<C> {
             }
         };
         let thread = std::thread::Builder::new().name("punctual-checkpoint".into()).spawn(work)?;
-        let thread = Thread { layers: Some(layers), thread: Some(thread), shared: std::marker::PhantomData };
-        Ok(Checkpoint { thread: Some(thread) })
+        Ok(Checkpoint { thread: Some(Thread { layers: Some(layers), thread: Some(thread) }) })
     }
 
     /// Takes a layer down whose last frame is durable.
-    pub fn send_down<D: Disk>(
+    pub fn send_down<D: Disk, C: ColdTier>(
         &mut self,
         shared: &Arc<Shared<C>>,
         hand: &mut Hand<D>,
@@ -79,7 +81,7 @@ impl<C: ColdTier> Checkpoint<C> {
     }
 }
 
-impl<C> Drop for Thread<C> {
+impl Drop for Thread {
     fn drop(&mut self) {
         self.layers = None;
         if let Some(thread) = self.thread.take() {

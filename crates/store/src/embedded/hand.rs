@@ -1,9 +1,10 @@
 //! The hand that writes the journal: a thread of its own, or at once in simulations.
 
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::cold::ColdTier;
 use super::disk::Disk;
@@ -19,9 +20,13 @@ pub enum Hand<D: Disk> {
     Inline(Box<Journal<D>>),
 }
 
+/// One frame is under way at a time, and a release now and then: nobody ever waits for room in the channel.
+const JOBS_MAX: usize = 16;
+
 /// A thread that owns the journal. It ends with this.
 pub struct Writer {
-    jobs: mpsc::UnboundedSender<Job>,
+    /// `None` when it is to end.
+    jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -31,7 +36,7 @@ pub struct Written {
     pub result: Result<Room, AppendError>,
 }
 
-/// What the thread is told. One frame at a time, so nothing piles up.
+/// What the thread is told.
 enum Job {
     MakeRoom(Class, usize, oneshot::Sender<Result<Room, AppendError>>),
     Append(Class, FrameBuffer, Box<dyn FnOnce() + Send>, oneshot::Sender<Written>),
@@ -45,14 +50,14 @@ impl<D: Disk> Hand<D> {
         Journal<D>: Send,
     {
         journal.prepare_in_background()?;
-        let (jobs, mut told) = mpsc::unbounded_channel();
+        let (jobs, told) = sync_channel(JOBS_MAX);
         let work = move || {
-            while let Some(job) = told.blocking_recv() {
+            while let Ok(job) = told.recv() {
                 obey(&mut journal, job);
             }
         };
         let thread = std::thread::Builder::new().name("punctual-journal".into()).spawn(work)?;
-        Ok(Hand::Thread(Writer { jobs, thread: Some(thread) }))
+        Ok(Hand::Thread(Writer { jobs: Some(jobs), thread: Some(thread) }))
     }
 
     pub async fn make_room(&mut self, class: Class, bytes: usize) -> Result<Room, AppendError> {
@@ -91,8 +96,8 @@ impl<D: Disk> Hand<D> {
         match self {
             Hand::Inline(_) => None,
             Hand::Thread(writer) => {
-                let jobs = writer.jobs.downgrade();
-                Some(move |next| _ = jobs.upgrade().map(|jobs| jobs.send(Job::Release(next))))
+                let jobs = writer.jobs.clone();
+                Some(move |next| _ = jobs.as_ref().map(|jobs| jobs.send(Job::Release(next))))
             }
         }
     }
@@ -108,14 +113,14 @@ impl<D: Disk> Hand<D> {
 impl Writer {
     /// A thread that has ended drops the job, and with it the way to answer.
     fn tell(&self, job: Job) {
-        self.jobs.send(job).ok();
+        self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok());
     }
 }
 
 impl Drop for Writer {
     /// Whoever opens the folder next finds it closed.
     fn drop(&mut self) {
-        self.jobs = mpsc::unbounded_channel().0;
+        self.jobs = None;
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
         }

@@ -89,11 +89,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         self.kv.shared.checkpoints()
     }
 
-    async fn record_some(
-        &self,
-        author: &mut Author<D, C>,
-        batch: &[(Fence, Vec<Change>)],
-    ) -> Vec<Recorded> {
+    async fn record_some(&self, author: &mut Author<D, C>, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
         let bytes = match self.bytes_of_frame(batch) {
             Ok(bytes) => bytes,
             Err(_) => return vec![Recorded::Unknown; batch.len()],

@@ -194,7 +194,11 @@ impl<R: Rows> Writer<'_, R> {
         }
         let ended = EndedTask { task: task.clone(), end: end.clone() };
         // A task that was never refiled was never revived either, and has not ended before.
-        if task.revision == 1 { self.rows.put_new(key, &ended) } else { self.rows.put(key, &ended) }
+        if task.revision == 1 {
+            self.rows.put_new(key, &ended)
+        } else {
+            self.rows.put(key, &ended)
+        }
         self.note_end(&task.id, end).await?;
         self.mark_identity(task, end).await?;
         let place = row.as_ref().map_or(from, Task::place);
@@ -291,7 +295,11 @@ impl<R: Rows> Writer<'_, R> {
     fn put_row(&mut self, task: &Task, is_new: bool) {
         let (p, place) = (self.partition, task.place());
         let key = keys::place(p, place);
-        if is_new { self.rows.put_new(key, task) } else { self.rows.put(key, task) }
+        if is_new {
+            self.rows.put_new(key, task)
+        } else {
+            self.rows.put(key, task)
+        }
         if let Place::Parked(obstacle, key) = place {
             self.rows.put(keys::parked_order(p, obstacle, key), &place);
         }

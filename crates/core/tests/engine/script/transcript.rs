@@ -147,6 +147,7 @@ impl World {
                 Created::Ended(id, state) => format!("ended {} {state:?}", self.label_of(*id)).to_lowercase(),
                 Created::Conflict(id) => format!("conflict {}", self.label_of(*id)),
                 Created::Past => "past".to_owned(),
+                Created::Full => "full".to_owned(),
             };
             self.say(label, &format!("answer accept {label}: {text}"));
         }

@@ -40,7 +40,10 @@ fn what_was_cleared_is_gone_below_too_and_can_come_again() {
     let mut layer = Layer::default();
     layer.put(key("b"), value("1"), false);
     layer.clear(key("a"), key("c"));
-    assert_eq!((layer.get(b"a"), layer.get(b"b"), layer.get(b"c")), (Said::IsNot, Said::IsNot, Said::Nothing));
+    assert_eq!(
+        (layer.get(b"a"), layer.get(b"b"), layer.get(b"c")),
+        (Said::IsNot, Said::IsNot, Said::Nothing)
+    );
     layer.put(key("b"), value("2"), false);
     assert_eq!(layer.get(b"b"), Said::Is(value("2")));
     layer.delete(b"b");
@@ -66,6 +69,7 @@ proptest! {
     fn short_and_long_keys_sort_as_their_bytes(one: Vec<u8>, other: Vec<u8>, common in 0usize..40) {
         let (one, other) = ([vec![7; common], one].concat(), [vec![7; common], other].concat());
         prop_assert_eq!(Key::from(&one[..]).cmp(&Key::from(&other[..])), one.cmp(&other));
-        prop_assert_eq!(Key::from(&one[..]).as_slice(), &one[..]);
+        let key = Key::from(&one[..]);
+        prop_assert_eq!(key.as_slice(), &one[..]);
     }
 }
