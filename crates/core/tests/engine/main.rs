@@ -2,7 +2,6 @@
 
 mod amend;
 mod blocked;
-mod broke_engine;
 mod cancel;
 mod gate;
 mod isolation;
@@ -10,6 +9,7 @@ mod lanes;
 mod leases;
 mod parking;
 mod random;
+mod regressions;
 mod script;
 mod unique;
 mod waiting;

@@ -3,8 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
 
 mod bad_input;
-mod broke_library;
-mod broke_stress;
 mod change;
 mod clocks;
 mod everything;
@@ -14,8 +12,10 @@ mod look;
 mod order;
 mod queues;
 mod recovery;
+mod regressions;
 mod retries;
 mod script;
 mod stop;
+mod storm;
 mod unique;
 mod world;
