@@ -224,8 +224,7 @@ impl<S: Store> Scheduler<S> {
     pub async fn load(&self) -> Result<Load, Error> {
         let (reply, measured) = oneshot::channel();
         self.tell(Command::Measure(reply)).await?;
-        let (in_memory, running) = measured.await.map_err(|_| Error::Stopped)?;
-        Ok(Load { in_memory, running })
+        measured.await.map_err(|_| Error::Stopped)
     }
 
     /// What time it is, as this scheduler believes: `after` counts from here.

@@ -140,6 +140,8 @@ pub struct Load {
     pub in_memory: usize,
     /// Attempts that run.
     pub running: usize,
+    /// Callers who wait for a task to end. Some may have stopped waiting, and are forgotten a little later.
+    pub waiters: usize,
 }
 
 /// Which tasks to list.

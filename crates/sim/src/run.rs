@@ -198,9 +198,11 @@ async fn measure(world: &mut World) {
             continue;
         }
         world.tell(node, Command::Measure(reply));
-        if let Ok((loaded, _)) = measured.await {
+        if let Ok(load) = measured.await {
             let process = Process { node, life: world.nodes[node].life };
-            world.history.note(world.clock.true_now().wall, Happening::Measured { process, loaded });
+            world
+                .history
+                .note(world.clock.true_now().wall, Happening::Measured { process, loaded: load.in_memory });
         }
     }
 }

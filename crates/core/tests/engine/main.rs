@@ -9,7 +9,6 @@ mod lanes;
 mod leases;
 mod parking;
 mod random;
-mod regressions;
 mod script;
 mod unique;
 mod waiting;

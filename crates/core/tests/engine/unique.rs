@@ -193,3 +193,21 @@ fn times_too_far_in_the_past_are_refused_unless_the_task_is_there_already() {
         ",
     );
 }
+
+#[test]
+fn the_same_identity_twice_in_one_request_replaces_what_is_there_twice() {
+    // The second was refused, because the first was being recorded.
+    check(
+        "
+        0   accept a key=k due=10
+        1   accept b c key=k due=10
+        11  tick
+        ",
+        "
+        1 refile c
+        1 answer accept b: replaced
+        1 answer accept c: replaced
+        10 start c #1
+        ",
+    );
+}

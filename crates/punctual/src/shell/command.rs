@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::act::until_answered;
 use super::{Done, Shell, WAITERS_MIN};
+use crate::view::Load;
 use punctual_core::{EndState, EndedTask, Obstacle};
 
 /// What the loop can be told. Whatever has a `reply` is answered exactly once.
@@ -60,8 +61,8 @@ pub enum Command {
     AwaitOwned(oneshot::Sender<()>),
     /// Say how many partitions this node owns.
     Owned(oneshot::Sender<usize>),
-    /// How many tasks are in memory, and how many attempts run.
-    Measure(oneshot::Sender<(usize, usize)>),
+    /// Say how busy the loop is.
+    Measure(oneshot::Sender<Load>),
     /// The attempt that runs for a task.
     Running(TaskId, oneshot::Sender<Option<Token>>),
 }
@@ -101,13 +102,21 @@ impl<S: Store> Shell<S> {
             }
             Command::Stop { drain, reply } => self.stop(now, drain, reply),
             // Whoever asked may have gone away: then nobody is told.
-            Command::Measure(reply) => _ = reply.send((self.node.loaded(), self.node.running_count())),
+            Command::Measure(reply) => _ = reply.send(self.load()),
             Command::Owned(reply) => _ = reply.send(self.node.fences().count()),
             Command::AwaitOwned(reply) => {
                 self.awaiting_owned.push(reply);
                 self.tell_when_owned();
             }
             Command::Running(id, reply) => _ = reply.send(self.node.running(id)),
+        }
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            in_memory: self.node.loaded(),
+            running: self.node.running_count(),
+            waiters: self.waiters.values().map(Vec::len).sum(),
         }
     }
 

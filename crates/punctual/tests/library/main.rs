@@ -12,7 +12,6 @@ mod look;
 mod order;
 mod queues;
 mod recovery;
-mod regressions;
 mod retries;
 mod script;
 mod stop;

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual::{EndState, Job, NewTask, QueueSettings, Rate, TaskId};
+use punctual_store::faulty::Call;
 
+use super::script::Script;
 use super::world::{Log, MemoryScheduler, World, id_of, notes, pass, secs, task};
 
 async fn wait_for_all(scheduler: &MemoryScheduler, ids: &[TaskId]) {
@@ -139,4 +141,38 @@ async fn settings_and_tasks_outlive_the_scheduler() {
     assert!(!notes.so_far().iter().any(|seen| matches!(seen, super::world::Seen::Started(..))));
     second.resume("mail").await.unwrap();
     wait_for_all(&second, &[id]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_pinned_when_it_is_made_or_never() {
+    // Tasks of one lane lay in two partitions, and ran at once.
+    let world = World::of(8);
+    let scheduler = world.start(world.builder()).await;
+    let new = || NewTask::new("x").queue("mail").lane("ana").after(secs(10));
+    let first = id_of(&scheduler, new()).await;
+    let pinned = QueueSettings { pinned: true, ..QueueSettings::default() };
+    let refused = scheduler.set_queue("mail", pinned.clone()).await.unwrap_err();
+    assert_eq!(refused.code(), "setting_invalid");
+    assert_eq!(id_of(&scheduler, new()).await.partition(8), first.partition(8));
+    scheduler.set_queue("other", pinned.clone()).await.unwrap();
+    scheduler.set_queue("other", QueueSettings { running_max: Some(1), ..pinned }).await.unwrap();
+    assert!(scheduler.set_queue("other", QueueSettings::default()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_is_not_undone_by_whoever_made_the_queue() {
+    // Settings counted in the order in which they were heard of.
+    let (world, log, script) = (World::of(1), Log::default(), Script::default());
+    let builder = world.builder().handler("log", log.handler());
+    let scheduler = builder.start(script.store(world.store.clone())).await.unwrap();
+    // The queue's number is given at once; that the queue was made is heard of late.
+    script.then_answer_late(Call::Write, Duration::ZERO).then_answer_late(Call::Write, secs(5));
+    let another = scheduler.clone();
+    let create = tokio::spawn(async move { another.schedule(task("x").queue("q").after(secs(60))).await });
+    pass(secs(1)).await;
+    scheduler.pause("q").await.unwrap();
+    create.await.unwrap().unwrap();
+    assert!(scheduler.queue("q").await.unwrap().paused, "it says that it is paused");
+    pass(secs(600)).await;
+    assert!(log.lines().is_empty(), "and it is");
 }

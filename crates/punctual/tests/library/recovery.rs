@@ -89,6 +89,20 @@ async fn an_attempt_that_ends_while_its_partition_is_reloaded_is_not_run_again()
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_end_is_heard_of_although_the_answer_of_its_record_was_lost() {
+    // Whoever waited was told only of ends that this process knew to be recorded.
+    let (world, log, script) = (World::of(1), Log::default(), Script::default());
+    let builder = world.builder().handler("log", log.handler());
+    let scheduler = builder.start(script.store(world.store.clone())).await.unwrap();
+    let id = id_of(&scheduler, task("x").after(secs(10))).await;
+    // That it began is recorded; that it ended is recorded, and not heard of.
+    script.then(Call::Record, Fate::Fine).then(Call::Record, Fate::AnswerLost);
+    let result = tokio::time::timeout(secs(3600), scheduler.result(id)).await;
+    assert_eq!(log.lines(), ["x"]);
+    assert_eq!(result.expect("it ended an hour ago").unwrap().state, EndState::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_impossible_fact_reloads_its_partition_and_no_other() {
     let (world, log) = (World::of(4), Log::default());
     let (observer, mut notes) = notes();
