@@ -26,7 +26,8 @@ pub struct Draft {
     pub route: Route,
     /// The queue.
     pub queue: QueueId,
-    /// The queue's own for a task with a lane.
+    /// The queue's own for a task with a lane. The engine relies on all tasks of a lane having the same, so that one
+    /// window has them in order: whoever keeps queues must not change theirs.
     pub priority: Priority,
     /// What is asked for.
     pub spec: Arc<Spec>,

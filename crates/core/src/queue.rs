@@ -15,7 +15,8 @@ pub struct QueueSettings {
     pub retry: RetryPolicy,
     /// What happens to a lane whose head has run out of attempts.
     pub on_exhausted: OnExhausted,
-    /// The priority of tasks with a lane, and of others that name none.
+    /// The priority of tasks with a lane, and of others that name none. Decided when the queue is made: a lane lies
+    /// in the window of its queue's priority, and in two windows it would have two orders.
     pub priority: Priority,
     /// How many attempts may run at once on this node; `None`: as many as there are slots.
     pub running_max: Option<u32>,
@@ -25,7 +26,8 @@ pub struct QueueSettings {
     pub paused: bool,
     /// How long an attempt may take before it is stopped and counted as failed.
     pub timeout: Duration,
-    /// All tasks in one partition, so that the limits above are exact in a cluster.
+    /// All tasks in one partition, so that the limits above are exact in a cluster. Decided when the queue is made:
+    /// the tasks of a lane or a unique key must not lie in two partitions.
     pub pinned: bool,
     /// Each start is recorded, and waited for, before the attempt begins: no two copies, even
     /// across a change of owner.

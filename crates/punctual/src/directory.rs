@@ -13,10 +13,8 @@ use crate::stored_queue::{decode, encode};
 /// Where the last number given lies in the store's map.
 const LAST_NUMBER: &str = "queue-number";
 const QUEUES_PAGE: usize = 1_000;
-const PINNED_LATER: Refusal = Refusal::BadSetting {
-    what: "pinned",
-    hint: "is decided when a queue is made: make another queue, and move what sends tasks there",
-};
+const DECIDED_ONCE: &str =
+    "is decided when a queue is made: make another queue, and move what sends tasks there";
 
 /// A queue as users and the store know it.
 #[derive(Clone, Debug)]
@@ -106,9 +104,10 @@ impl<S: Store> Directory<S> {
             let settings = change(before.as_ref().map_or(&QueueSettings::default(), |queue| &queue.settings));
             punctual_core::check::queue(&settings)?;
             let id = match before {
-                // Tasks of one lane, or of one unique key, would lie in two partitions.
-                Some(queue) if queue.settings.pinned != settings.pinned => return Err(PINNED_LATER.into()),
-                Some(queue) => queue.id,
+                Some(queue) => {
+                    refuse_to_split(&queue.settings, &settings)?;
+                    queue.id
+                }
                 None => self.next_number(now).await?,
             };
             let version = entry.map(|entry| entry.version);
@@ -149,6 +148,17 @@ impl<S: Store> Directory<S> {
     fn key(&self, name: &str) -> String {
         format!("queue/{}/{name}", self.namespace)
     }
+}
+
+/// What decides where the tasks of a lane lie cannot change while some may be waiting: they would lie in two
+/// partitions or in two windows, and lose their order. Of two partitions, neither would know the other's unique keys.
+fn refuse_to_split(before: &QueueSettings, after: &QueueSettings) -> Result<(), Refusal> {
+    let split = match (before.pinned != after.pinned, before.priority != after.priority) {
+        (true, _) => "pinned",
+        (_, true) => "priority",
+        _ => return Ok(()),
+    };
+    Err(Refusal::BadSetting { what: split, hint: DECIDED_ONCE })
 }
 
 fn read(entry: &MapEntry) -> Result<Queue, Error> {

@@ -199,7 +199,8 @@ impl<S: Store> Scheduler<S> {
         }
     }
 
-    /// Changes a queue's settings; makes the queue if there is none.
+    /// Changes a queue's settings; makes the queue if there is none. `pinned` and `priority` are decided when it is
+    /// made, by this or by the first task: after that another value is refused as `setting_invalid`.
     pub async fn set_queue(&self, name: &str, settings: QueueSettings) -> Result<(), Error> {
         self.change_queue(name, move |_| settings.clone()).await
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use punctual::{EndState, Job, NewTask, QueueSettings, Rate, TaskId};
+use punctual::{EndState, Job, Limits, NewTask, Priority, QueueSettings, Rate, TaskId};
 use punctual_store::faulty::Call;
 
 use super::script::Script;
@@ -157,6 +157,28 @@ async fn a_queue_is_pinned_when_it_is_made_or_never() {
     scheduler.set_queue("other", pinned.clone()).await.unwrap();
     scheduler.set_queue("other", QueueSettings { running_max: Some(1), ..pinned }).await.unwrap();
     assert!(scheduler.set_queue("other", QueueSettings::default()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_keeps_the_priority_it_was_made_with() {
+    // A lane lay in two windows, and whoever came after the change overtook those that waited.
+    let (world, log) = (World::of(1), Log::default());
+    let limits = Limits { running_max: 1, window_max: 16, loaded_max: 16, ..Limits::default() };
+    let scheduler = world.start(world.builder().limits(limits).handler("log", log.handler())).await;
+    let at = world.now() + secs(10);
+    let filler = (0..100).map(|_| task("filler").queue("mail").at(at)).collect();
+    assert!(scheduler.schedule_many(filler).await.iter().all(Result::is_ok));
+    id_of(&scheduler, task("first").queue("mail").lane("ana").at(at + secs(1))).await;
+    let urgent = QueueSettings { priority: Priority::new(1).unwrap(), ..QueueSettings::default() };
+    let refused = scheduler.set_queue("mail", urgent.clone()).await.unwrap_err();
+    assert_eq!(refused.code(), "setting_invalid");
+    assert!(refused.to_string().contains("make another queue"), "{refused}");
+    assert_eq!(scheduler.queue("mail").await.unwrap().priority, Priority::default());
+    let second = id_of(&scheduler, task("second").queue("mail").lane("ana").at(at + secs(2))).await;
+    scheduler.result(second).await.unwrap();
+    assert_eq!(log.lines()[100..], ["first", "second"]);
+    scheduler.set_queue("urgent", urgent.clone()).await.unwrap();
+    scheduler.set_queue("urgent", QueueSettings { paused: true, ..urgent }).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
