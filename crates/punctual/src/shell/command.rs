@@ -83,6 +83,7 @@ impl<S: Store> Shell<S> {
             Command::Ask { partition, ask, reply } => self.ask(now, partition, ask, reply),
             Command::AwaitEnd { id, reply } => self.await_end(id, reply),
             Command::SetQueue(queue, settings) => {
+                self.retention_may_change(now, queue, &settings);
                 self.settings.queues.set(queue, *settings);
                 self.settings_changed(now);
             }

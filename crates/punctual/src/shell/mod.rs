@@ -6,6 +6,7 @@
 mod act;
 mod attempt;
 mod command;
+mod prune;
 mod stop;
 mod takeover;
 
@@ -17,9 +18,9 @@ use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use punctual_core::{
     Answer, AskNo, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded, Node, Now, Obstacle,
-    Outcome, PartitionId, Settings, Task, TaskId, Token, WindowId,
+    Outcome, PartitionId, Prune, Pruned, Pruning, Settings, Task, TaskId, Token, WindowId,
 };
-use punctual_store::{Meta, Recorded, Store};
+use punctual_store::{Meta, Recorded, Store, StoreError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{mpsc, oneshot};
 
@@ -93,6 +94,8 @@ pub struct Shell<S> {
     reloads: FxHashMap<PartitionId, u32>,
     /// Who waits until no partition is being taken over.
     awaiting_owned: Vec<oneshot::Sender<()>>,
+    /// When history is to be dropped.
+    pruning: Pruning,
     stopping: Option<Stopping>,
     /// Nobody can send commands any more.
     deserted: bool,
@@ -114,6 +117,7 @@ enum Done {
     Released(PartitionId),
     Reported(Token, Outcome),
     Looked(TaskId, Option<Found>),
+    Pruned(Prune, Result<Pruned, StoreError>),
     StillTrying,
 }
 
@@ -128,9 +132,7 @@ enum Woken {
 
 impl<S: Store> Shell<S> {
     /// A loop that is ready to run, and where its commands go. It owns nothing until it is told to claim.
-    pub async fn new(
-        parts: Parts<S>,
-    ) -> Result<(Shell<S>, mpsc::Sender<Command>), punctual_store::StoreError> {
+    pub async fn new(parts: Parts<S>) -> Result<(Shell<S>, mpsc::Sender<Command>), StoreError> {
         let meta = parts.store.meta().await?;
         let (command_to, commands) = mpsc::channel(parts.settings.limits.asked_max);
         let (report_to, reports) = mpsc::channel(2 * parts.settings.limits.running_max as usize);
@@ -159,6 +161,7 @@ impl<S: Store> Shell<S> {
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
             awaiting_owned: Vec::new(),
+            pruning: Pruning::default(),
             stopping: None,
             deserted: false,
             lapses: 0,
@@ -175,6 +178,7 @@ impl<S: Store> Shell<S> {
             self.take_in_more(now);
             self.node.advance(now, &mut self.effects);
             self.act(now);
+            self.prune(now);
         }
         for abort in self.attempts.values() {
             abort.abort();
@@ -203,6 +207,8 @@ impl<S: Store> Shell<S> {
             wake = wake.or(stopping.wake());
         }
         let max = if wake.wall.is_some() { WAIT_MAX } else { Duration::from_secs(3600) };
+        // History can wait: it is no reason to look at the wall clock every second.
+        let max = self.prune_delay(now).map_or(max, |delay| delay.min(max));
         wake.delay(now).unwrap_or(max).min(max)
     }
 
@@ -256,6 +262,7 @@ impl<S: Store> Shell<S> {
             Done::NotTaken(partition) => self.not_taken(now, partition),
             Done::Released(partition) => self.released(now, partition),
             Done::Looked(id, found) => self.looked(id, found),
+            Done::Pruned(prune, answer) => self.pruned(now, prune, answer),
             Done::StillTrying => {}
         }
     }
