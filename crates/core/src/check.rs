@@ -179,6 +179,8 @@ fn rate(rate: Rate) -> Result<(), Refusal> {
     setting(rate.burst > 0, "rate.burst", "must be at least 1")
 }
 
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
 /// The limits of a node.
 pub fn limits(limits: &Limits) -> Result<(), Refusal> {
     setting((1..=1_000_000).contains(&limits.running_max), "running_max", "must be between 1 and 1,000,000")?;
@@ -192,6 +194,8 @@ pub fn limits(limits: &Limits) -> Result<(), Refusal> {
     setting(limits.breaker_failures >= 1, "breaker_failures", "must be at least 1")?;
     setting(limits.crashes_max >= 1, "crashes_max", "must be at least 1")?;
     setting(limits.left_per_mark >= 1, "left_per_mark", "must be at least 1")?;
+    setting(limits.prune_buckets_max >= 1, "prune_buckets_max", "must be at least 1")?;
+    setting(limits.prune_spread <= DAY, "prune_spread", "must not be above a day")?;
     setting((1..=1_000_000).contains(&limits.asked_max), "asked_max", "must be between 1 and 1,000,000")?;
     setting(limits.payload_max <= Limits::PAYLOAD_HARD_MAX, "payload_max", "must not be above 1 MiB")
 }

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
+use crate::facts::Retention;
 use crate::id::{Priority, QueueId};
 use crate::retry::RetryPolicy;
+use crate::task::EndState;
+use crate::time::Timestamp;
 
 /// The settings of one queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +41,25 @@ pub struct QueueSettings {
     pub keep_succeeded: Duration,
     /// How long a dead task can be looked up and retried.
     pub keep_dead: Duration,
+    /// How long a unique key is remembered after its task has ended; never shorter than the task itself.
+    pub keep_identities: Duration,
+}
+
+impl QueueSettings {
+    /// How long after its end a task that ended so can be looked up.
+    pub fn keep(&self, state: EndState) -> Duration {
+        if state == EndState::Dead { self.keep_dead } else { self.keep_succeeded }
+    }
+
+    /// What need not be kept any longer.
+    pub fn retention(&self, now: Timestamp) -> Retention {
+        let identities = self.keep_identities.max(self.keep_succeeded).max(self.keep_dead);
+        Retention {
+            finished_before: now - self.keep_succeeded,
+            dead_before: now - self.keep_dead,
+            identity_before: now - identities,
+        }
+    }
 }
 
 impl Default for QueueSettings {
@@ -55,6 +77,7 @@ impl Default for QueueSettings {
             past: Past::Reject,
             keep_succeeded: Duration::from_secs(24 * 3600),
             keep_dead: Duration::from_secs(7 * 24 * 3600),
+            keep_identities: Duration::from_secs(14 * 24 * 3600),
         }
     }
 }
@@ -113,6 +136,18 @@ impl Queues {
     /// The settings of a queue; the defaults for one that has none of its own.
     pub fn get(&self, queue: QueueId) -> &QueueSettings {
         self.settings.get(&queue).unwrap_or(&self.fallback)
+    }
+
+    /// The settings that a queue was given; `None` when it has the defaults.
+    pub fn own(&self, queue: QueueId) -> Option<&QueueSettings> {
+        self.settings.get(&queue).map(|settings| &**settings)
+    }
+
+    /// The queues that were given settings, in order.
+    pub fn numbers(&self) -> Vec<QueueId> {
+        let mut numbers: Vec<QueueId> = self.settings.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Gives a queue its settings.

@@ -1,6 +1,6 @@
 //! What the shell does, as it does it: for metrics, and for tests that wait for events.
 
-use punctual_core::{Attempt, Change, Fence, Outcome, PartitionId, Token};
+use punctual_core::{Attempt, Change, Fence, Outcome, PartitionId, QueueId, Token};
 
 use crate::clock::ClockStep;
 
@@ -21,6 +21,8 @@ pub enum Note<'a> {
     PartitionReloaded(PartitionId),
     /// A partition was given up in good order.
     PartitionReleased(PartitionId),
+    /// So many hours of a queue's history were dropped.
+    HistoryDropped(Fence, QueueId, usize),
     /// The wall clock was set.
     ClockStepped(ClockStep),
     /// The store did not do as asked; it is asked again.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual_core::{Change, EndState, Fence, Loaded, Standing, Task, Timestamp};
+use punctual_core::{Change, EndState, Fence, Loaded, Retention, Standing, Task, Timestamp};
 
 /// A bug to plant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,11 +39,17 @@ pub enum Bug {
     HandOverForgetsWhatRuns,
     /// A node's clock is ahead of what its own machine shows.
     ClockRunsAhead,
+    /// History is dropped before its time.
+    HistoryIsDroppedEarly,
+    /// Unique keys are forgotten as soon as their tasks have ended.
+    IdentitiesAreForgottenEarly,
+    /// History is never dropped, and the store says that there is none.
+    HistoryIsNeverDropped,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 16] = [
+    pub const ALL: [Bug; 19] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -60,6 +66,9 @@ impl Bug {
         Bug::ZombieTrustsItself,
         Bug::HandOverForgetsWhatRuns,
         Bug::ClockRunsAhead,
+        Bug::HistoryIsDroppedEarly,
+        Bug::IdentitiesAreForgottenEarly,
+        Bug::HistoryIsNeverDropped,
     ];
 
     /// The bug of that name.
@@ -107,6 +116,17 @@ impl Bug {
             for window in &mut standing.windows {
                 window.low_water = window.low_water.max(now - Duration::from_secs(1));
             }
+        }
+    }
+
+    /// What is dropped instead.
+    pub fn bend_retention(self, retention: &mut Retention) {
+        match self {
+            Bug::HistoryIsDroppedEarly => {
+                retention.finished_before = retention.finished_before + Duration::from_secs(1);
+            }
+            Bug::IdentitiesAreForgottenEarly => retention.identity_before = Timestamp::MAX,
+            _ => {}
         }
     }
 

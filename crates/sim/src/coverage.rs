@@ -75,5 +75,8 @@ coverage!(
     moves,
     replaced,
     kept,
-    tasks_ended,
+    answered_ended,
+    buckets_dropped,
+    identities_forgotten,
+    tasks_dropped,
 );

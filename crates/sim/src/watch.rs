@@ -1,16 +1,23 @@
 //! The store as it truly is: notes what was written whole, before any fault can hide it. Bugs are planted here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use punctual::clock::SimulatedClock;
-use punctual_core::{Change, Epoch, Fence, Obstacle, PartitionId, RowKey, Task, Timestamp, WindowId};
+use punctual_core::{
+    Change, EndState, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, TaskId, Timestamp, WindowId,
+};
 use punctual_store::{
-    Claim, Found, Held, Loaded, MemoryStore, Query, Recorded, Standing, Store, StoreError, Tear,
-    TearableStore, Wrapper,
+    Claim, Filter, Found, Held, Listed, Loaded, MemoryStore, Pruned, Query, Recorded, Retention, Standing,
+    Store, StoreError, Tear, TearableStore, Wrapper,
 };
 
 use crate::bugs::Bug;
 use crate::history::{Happening, History};
+use crate::world::PARTITIONS;
+
+/// No run has so many tasks.
+const ROWS_MAX: usize = 10_000;
 
 /// The store as it truly is.
 #[derive(Clone)]
@@ -54,6 +61,17 @@ impl Watched {
                 self.history.note(self.clock.true_now().wall, Happening::MarkPassed(what));
             }
         }
+    }
+
+    /// What has ended in a queue of a partition, and is still there.
+    async fn ended(&self, partition: PartitionId, queue: QueueId) -> BTreeMap<TaskId, (EndState, Timestamp)> {
+        let filter = Filter { queue: Some(queue), ended: true, ..Filter::default() };
+        let page = self.store.list(&filter, None, ROWS_MAX).await.unwrap_or_default();
+        let ended = page.tasks.into_iter().filter_map(|listed| match listed {
+            Listed::Ended(ended) => Some((ended.task.id, (ended.end.state, ended.end.at))),
+            Listed::Live(_) => None,
+        });
+        ended.filter(|(id, _)| id.partition(PARTITIONS) == partition).collect()
     }
 
     /// As a store without fences would: under whatever epoch is in force.
@@ -151,5 +169,26 @@ impl Wrapper for Watched {
             }
         }
         Ok(found)
+    }
+
+    async fn prune(
+        &self,
+        fence: Fence,
+        queue: QueueId,
+        mut retention: Retention,
+        buckets_max: usize,
+    ) -> Result<Pruned, StoreError> {
+        match self.bug {
+            Some(Bug::HistoryIsNeverDropped) => return Ok(Pruned::default()),
+            Some(bug) => bug.bend_retention(&mut retention),
+            None => {}
+        }
+        let before = self.ended(fence.partition, queue).await;
+        let pruned = self.store.prune(fence, queue, retention, buckets_max).await?;
+        let after = self.ended(fence.partition, queue).await;
+        for (id, end) in before.into_iter().filter(|(id, _)| !after.contains_key(id)) {
+            self.history.note(self.clock.true_now().wall, Happening::Dropped { id, end });
+        }
+        Ok(pruned)
     }
 }

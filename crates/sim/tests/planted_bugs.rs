@@ -42,4 +42,7 @@ planted! {
     a_zombie_that_trusts_itself_is_noticed: ZombieTrustsItself breaks fences_grow;
     a_hand_over_that_hides_what_runs_is_noticed: HandOverForgetsWhatRuns breaks one_at_a_time;
     a_clock_that_runs_ahead_is_noticed: ClockRunsAhead breaks never_early;
+    history_dropped_too_early_is_noticed: HistoryIsDroppedEarly breaks kept;
+    a_key_forgotten_too_early_is_noticed: IdentitiesAreForgottenEarly breaks kept;
+    history_that_is_never_dropped_is_noticed: HistoryIsNeverDropped breaks kept;
 }

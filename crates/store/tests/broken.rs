@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::{Change, Epoch, Fence, PartitionId, QueueId, RowKey, Timestamp, WindowId};
@@ -26,6 +27,7 @@ enum Flaw {
     ListsBackwards,
     LowersTheMark,
     PrunesTooSoon,
+    SaysTooLateWhatIsLeft,
     SwapsWhateverIsThere,
     NeverExpires,
 }
@@ -169,7 +171,12 @@ impl Wrapper for Broken {
         buckets_max: usize,
     ) -> Result<Pruned, StoreError> {
         let dead_before = if self.is(Flaw::PrunesTooSoon) { Timestamp::MAX } else { retention.dead_before };
-        self.store.prune(fence, queue, Retention { dead_before, ..retention }, buckets_max).await
+        let retention = Retention { dead_before, ..retention };
+        let mut pruned = self.store.prune(fence, queue, retention, buckets_max).await?;
+        if self.is(Flaw::SaysTooLateWhatIsLeft) {
+            pruned.next_in = pruned.next_in.map(|wait| wait + Duration::from_secs(1));
+        }
+        Ok(pruned)
     }
 
     async fn compare_and_set(
@@ -218,6 +225,7 @@ fn every_broken_driver_is_found_out_by_the_check_of_its_promise() {
         (Flaw::ListsBackwards, "C7 listing::live_tasks_are_listed_by_time"),
         (Flaw::LowersTheMark, "C7 reading::a_low_water_mark_never_falls"),
         (Flaw::PrunesTooSoon, "C8 ending::a_bucket_goes_when_its_newest_end_is_past"),
+        (Flaw::SaysTooLateWhatIsLeft, "C8 ending::pruning_says_when_more_can_go"),
         (Flaw::SwapsWhateverIsThere, "map map::an_entry_is_set_only_as_expected"),
         (Flaw::NeverExpires, "map map::"),
     ];

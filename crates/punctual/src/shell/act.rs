@@ -91,6 +91,7 @@ impl<S: Store> Shell<S> {
                 Recorded::Done => {
                     self.observer.observe(Note::Recorded(*fence, changes));
                     self.tell_of_ends(changes);
+                    self.pruning.recorded(*fence, changes, &self.settings.queues);
                     self.reloads.remove(&fence.partition);
                     self.node.handle(now, *fence, Event::ChangesRecorded, &mut self.effects);
                 }

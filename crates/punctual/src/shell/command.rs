@@ -161,6 +161,7 @@ impl<S: Store> Shell<S> {
         let known = self.queue_versions.entry(queue).or_default();
         if version >= *known {
             *known = version;
+            self.retention_may_change(now, queue, &settings);
             self.settings.queues.set(queue, settings);
             self.settings_changed(now);
         }

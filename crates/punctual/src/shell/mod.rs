@@ -6,6 +6,7 @@
 mod act;
 mod attempt;
 mod command;
+mod prune;
 mod runners;
 mod stop;
 mod takeover;
@@ -18,9 +19,9 @@ use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use punctual_core::{
     Answer, AskNo, Attempt, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded, Node, Now,
-    Obstacle, Outcome, PartitionId, QueueId, Settings, Task, TaskId, Token, WindowId,
+    Obstacle, Outcome, PartitionId, Prune, Pruned, Pruning, QueueId, Settings, Task, TaskId, Token, WindowId,
 };
-use punctual_store::{Meta, Recorded, Store};
+use punctual_store::{Meta, Recorded, Store, StoreError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{mpsc, oneshot};
 
@@ -100,6 +101,8 @@ pub struct Shell<S> {
     reloads: FxHashMap<PartitionId, u32>,
     /// Who waits until no partition is being taken over.
     awaiting_owned: Vec<oneshot::Sender<()>>,
+    /// When history is to be dropped.
+    pruning: Pruning,
     stopping: Option<Stopping>,
     /// Nobody can send commands any more.
     deserted: bool,
@@ -121,6 +124,7 @@ enum Done {
     Released(PartitionId),
     Reported(Token, Outcome),
     Looked(TaskId, Option<Found>),
+    Pruned(Prune, Result<Pruned, StoreError>),
     StillTrying,
 }
 
@@ -135,9 +139,7 @@ enum Woken {
 
 impl<S: Store> Shell<S> {
     /// A loop that is ready to run, and where its commands go. It owns nothing until it is told to claim.
-    pub async fn new(
-        parts: Parts<S>,
-    ) -> Result<(Shell<S>, mpsc::Sender<Command>), punctual_store::StoreError> {
+    pub async fn new(parts: Parts<S>) -> Result<(Shell<S>, mpsc::Sender<Command>), StoreError> {
         let meta = parts.store.meta().await?;
         let (command_to, commands) = mpsc::channel(parts.settings.limits.asked_max);
         let runners = Runners::new(parts.executor.clone(), parts.settings.limits.payload_max);
@@ -168,6 +170,7 @@ impl<S: Store> Shell<S> {
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
             awaiting_owned: Vec::new(),
+            pruning: Pruning::default(),
             stopping: None,
             deserted: false,
             lapses: 0,
@@ -184,6 +187,7 @@ impl<S: Store> Shell<S> {
             self.take_in_more(now);
             self.node.advance(now, &mut self.effects);
             self.act(now);
+            self.prune(now);
         }
         self.stop_all_attempts();
     }
@@ -210,6 +214,8 @@ impl<S: Store> Shell<S> {
             wake = wake.or(stopping.wake());
         }
         let max = if wake.wall.is_some() { WAIT_MAX } else { Duration::from_secs(3600) };
+        // History can wait: it is no reason to look at the wall clock every second.
+        let max = self.prune_delay(now).map_or(max, |delay| delay.min(max));
         wake.delay(now).unwrap_or(max).min(max)
     }
 
@@ -269,6 +275,7 @@ impl<S: Store> Shell<S> {
             Done::NotTaken(partition) => self.not_taken(now, partition),
             Done::Released(partition) => self.released(now, partition),
             Done::Looked(id, found) => self.looked(id, found),
+            Done::Pruned(prune, answer) => self.pruned(now, prune, answer),
             Done::StillTrying => {}
         }
     }

@@ -77,6 +77,8 @@ impl<S: Store> Shell<S> {
         self.answer_all(fence.partition, Answer::Unknown);
         self.observer.observe(Note::PartitionTaken(fence));
         self.node.take_over(now, fence, inheritance, &mut self.effects);
+        let (queues, limits) = (&self.settings.queues, &self.settings.limits);
+        self.pruning.taken(now.wall, fence, queues, limits.prune_spread);
         self.hear_early_reports(now, fence.partition);
         self.look_for_ends(fence.partition);
         self.tell_when_owned();
@@ -118,6 +120,7 @@ impl<S: Store> Shell<S> {
 
     fn lose_partition(&mut self, now: Now, partition: PartitionId) {
         self.node.forget(now, partition);
+        self.pruning.lost(partition);
         // The store refused what they asked for, or was never told of it.
         self.answer_all(partition, Answer::NotOwner);
         self.leave_waiting(partition);
@@ -134,6 +137,7 @@ impl<S: Store> Shell<S> {
             return;
         }
         self.node.forget(now, partition);
+        self.pruning.lost(partition);
         self.answer_all(partition, Answer::Unknown);
         self.observer.observe(Note::PartitionReloaded(partition));
         let wait = self.reload_wait(partition);
@@ -171,6 +175,7 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn released(&mut self, now: Now, partition: PartitionId) {
         self.node.forget(now, partition);
+        self.pruning.lost(partition);
         self.answer_all(partition, Answer::Unknown);
         self.leave_waiting(partition);
         self.observer.observe(Note::PartitionReleased(partition));

@@ -8,6 +8,7 @@ mod clocks;
 mod everything;
 mod handing_over;
 mod handlers;
+mod history;
 mod look;
 mod order;
 mod queues;

@@ -83,6 +83,7 @@ pub enum Seen {
     Reloaded(PartitionId),
     Released(PartitionId),
     Stepped(ClockStep),
+    Dropped(usize),
     Trouble,
 }
 
@@ -103,6 +104,7 @@ pub fn notes() -> (impl Observer, Notes) {
             Note::PartitionReloaded(partition) => say(Seen::Reloaded(partition)),
             Note::PartitionReleased(partition) => say(Seen::Released(partition)),
             Note::ClockStepped(step) => say(Seen::Stepped(step)),
+            Note::HistoryDropped(_, _, buckets) => say(Seen::Dropped(buckets)),
             Note::StoreTrouble(_) => say(Seen::Trouble),
         }
     };

@@ -5,6 +5,7 @@ mod cancel_wins;
 mod fences_grow;
 mod finished_once;
 mod in_order;
+mod kept;
 mod low_water;
 mod never_early;
 mod never_lost;
@@ -52,6 +53,7 @@ pub fn check_all(log: &Log) -> Vec<Violation> {
     say("fences_grow", fences_grow::check(log));
     say("low_water", low_water::check(log));
     say("same_is_same", same_is_same::check(log));
+    say("kept", kept::check(log));
     say("bounded", bounded::check(log));
     say("never_panics", never_panics::check(log));
     violations

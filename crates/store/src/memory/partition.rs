@@ -260,6 +260,7 @@ impl Partition {
         }
         let more_identities = self.history.forget_identities(queue, retention.identity_before);
         pruned.more = more_identities || self.history.first_past(queue, retention).is_some();
+        pruned.next_in = self.history.next_past(queue, retention);
         pruned
     }
 
