@@ -6,6 +6,7 @@
 mod act;
 mod attempt;
 mod command;
+mod overdue;
 mod stop;
 mod takeover;
 
@@ -28,6 +29,7 @@ use crate::executor::Executor;
 use crate::observer::{Note, Observer};
 
 pub use command::{Command, Ended, EndedOrForgotten};
+use overdue::Overdue;
 use stop::Stopping;
 
 /// How many events are taken in before effects are carried out: a batch for the gate and for the store.
@@ -85,6 +87,8 @@ pub struct Shell<S> {
     waiters: FxHashMap<TaskId, Vec<oneshot::Sender<Ended>>>,
     /// When so many tasks are waited for, those who stopped waiting are forgotten.
     waiters_max: usize,
+    /// Tasks that are waited for and can expire.
+    overdue: Overdue,
     /// Partitions being taken over.
     taking: FxHashSet<PartitionId>,
     /// Reports for partitions being taken over: nobody is there yet to hear them.
@@ -114,6 +118,7 @@ enum Done {
     Released(PartitionId),
     Reported(Token, Outcome),
     Looked(TaskId, Option<Found>),
+    Overdue(TaskId, Option<Answer>),
     StillTrying,
 }
 
@@ -155,6 +160,7 @@ impl<S: Store> Shell<S> {
             attempts: FxHashMap::default(),
             waiters: FxHashMap::default(),
             waiters_max: WAITERS_MIN,
+            overdue: Overdue::default(),
             taking: FxHashSet::default(),
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
@@ -173,6 +179,7 @@ impl<S: Store> Shell<S> {
             let now = self.read_clock();
             self.decide(now, woken);
             self.take_in_more(now);
+            self.ask_about_overdue(now);
             self.node.advance(now, &mut self.effects);
             self.act(now);
         }
@@ -198,7 +205,7 @@ impl<S: Store> Shell<S> {
     }
 
     fn delay(&self, now: Now) -> Duration {
-        let mut wake = self.node.wake_at();
+        let mut wake = self.node.wake_at().or(self.overdue.wake());
         if let Some(stopping) = &self.stopping {
             wake = wake.or(stopping.wake());
         }
@@ -256,6 +263,7 @@ impl<S: Store> Shell<S> {
             Done::NotTaken(partition) => self.not_taken(now, partition),
             Done::Released(partition) => self.released(now, partition),
             Done::Looked(id, found) => self.looked(id, found),
+            Done::Overdue(id, answer) => self.overdue_answered(now, id, answer),
             Done::StillTrying => {}
         }
     }
