@@ -62,6 +62,9 @@ pub enum Amendment {
     Run,
     /// It is to be tried again, with a fresh count of attempts: a blocked head or a dead task.
     Retry,
+    /// It is to end, if its `expires_at` has passed. (So does whatever else is asked of such a task; this asks for
+    /// nothing else.)
+    Expire,
 }
 
 /// What users are told. Nothing is answered before it is on stable storage.

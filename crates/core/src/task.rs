@@ -192,6 +192,11 @@ impl Task {
         self.crashes = 0;
     }
 
+    /// Whether its `expires_at` has come: no attempt may start any more.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.spec.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+
     /// Where its row lies.
     pub fn place(&self) -> Place {
         let key = self.key();

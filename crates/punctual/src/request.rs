@@ -7,6 +7,7 @@ use punctual_core::{
     TaskId, Timestamp,
 };
 use punctual_store::{Query, Store};
+use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
 use crate::directory::Queue;
@@ -14,7 +15,7 @@ use crate::error::Error;
 use crate::scheduler::Scheduler;
 use crate::shell::Command;
 use crate::task::{Checked, NewTask};
-use crate::view::Scheduled;
+use crate::view::{Page, Scheduled};
 
 impl<S: Store> Scheduler<S> {
     pub(crate) async fn change_queue(
@@ -84,6 +85,22 @@ impl<S: Store> Scheduler<S> {
 
     pub(crate) async fn ask(&self, id: TaskId, amendment: Amendment) -> Result<Answer, Error> {
         self.ask_partition(id.partition(self.inner.partitions), Ask::Amend(id, amendment)).await
+    }
+
+    /// Ends what is past its deadline: it is not live, although nobody has looked at it since.
+    pub(crate) async fn without_overdue(&self, mut page: Page) -> Page {
+        let now = self.now();
+        let overdue = page.tasks.iter().filter_map(|found| match found {
+            Found::Live(task) => Some(task.id).filter(|_| task.has_expired(now)),
+            _ => None,
+        });
+        let ends = overdue.map(|id| async move {
+            matches!(self.ask(id, Amendment::Expire).await, Ok(Answer::Ended(_))).then_some(id)
+        });
+        let ended = futures_util::future::join_all(ends).await;
+        let ended: FxHashSet<TaskId> = ended.into_iter().flatten().collect();
+        page.tasks.retain(|found| !ended.contains(&found.id()));
+        page
     }
 
     async fn ask_partition(&self, partition: PartitionId, ask: Ask) -> Result<Answer, Error> {

@@ -12,7 +12,7 @@ use crate::facts::{Found, Query};
 use crate::id::{Seq, TaskId};
 use crate::message::{Answer, Ask, AskNo, Created, Draft, Effect};
 use crate::queue::{OnConflict, Past};
-use crate::task::{Identity, Spec, Task, WaitState, WindowId};
+use crate::task::{EndState, Identity, Spec, Task, WaitState, WindowId};
 use crate::time::{Now, Timestamp};
 
 /// A create that is being recorded.
@@ -131,6 +131,10 @@ impl Engine {
             Found::Forgotten { id, state } => return Created::Ended(id, state),
             Found::Live(task) => task,
         };
+        let is_new = creation.tasks.iter().any(|new| new.id == task.id);
+        if !is_new && self.expire_found(now, &task, out) {
+            return Created::Ended(task.id, EndState::Expired);
+        }
         match draft.on_conflict {
             OnConflict::Keep => Created::Kept(task.id, task.state),
             OnConflict::Error => Created::Conflict(task.id),

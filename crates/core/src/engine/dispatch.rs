@@ -5,7 +5,7 @@ use super::entry::{Phase, Slot};
 use super::{After, Engine};
 use crate::change::Change;
 use crate::message::{Attempt, Effect, Offer, Outcome, Token};
-use crate::task::{Begun, EndState, Obstacle, Target, Task};
+use crate::task::{Begun, Obstacle, Target, Task};
 use crate::time::{Now, Timestamp};
 
 impl Engine {
@@ -21,7 +21,7 @@ impl Engine {
             // The wall clock was set back since it was thought to be due.
             return self.wait(now, slot, out);
         }
-        if has_expired(task, now) {
+        if task.has_expired(now.wall) {
             return self.expire(now, slot, out);
         }
         if let Some(lane) = self.lane_of(task)
@@ -44,7 +44,7 @@ impl Engine {
         let slot = self.entries.find(offer.key.seq).expect("an offer is withdrawn when its task leaves");
         let entry = &self.entries[slot];
         assert_eq!(entry.phase, Phase::Offered, "task {:?} was granted unoffered", offer.key.seq);
-        if has_expired(&entry.task, now) || entry.task.wake_at > now.wall {
+        if entry.task.has_expired(now.wall) || entry.task.wake_at > now.wall {
             out.push(Effect::DeclineOffer(offer));
             return self.dispatch(now, slot, out);
         }
@@ -68,12 +68,13 @@ impl Engine {
         }
     }
 
-    /// The start is on record: the attempt begins, unless the wall clock was set back meanwhile, or the partition is
-    /// being given up.
+    /// The start is on record: the attempt begins, unless the wall clock was set back meanwhile, the task has expired,
+    /// or the partition is being given up.
     pub(super) fn begin_recorded(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         let Phase::Running(lease) = self.entries[slot].phase else { return };
         self.leases.stop(lease.timer);
-        if self.entries[slot].task.wake_at <= now.wall && !self.leaving {
+        let task = &self.entries[slot].task;
+        if task.wake_at <= now.wall && !task.has_expired(now.wall) && !self.leaving {
             // Its time counts from here, not from the grant.
             self.lend(slot, lease.token, now.boot + self.timeout_of(slot));
             return self.begin(slot, out);
@@ -129,6 +130,7 @@ impl Engine {
 
     /// Takes a task out of whatever it waits in. The caller says what it does next.
     pub(super) fn detach(&mut self, slot: Slot, out: &mut Vec<Effect>) {
+        self.forget_deadline(slot);
         match self.entries[slot].phase {
             Phase::Waiting(timer) => {
                 self.wheel.stop(timer);
@@ -178,14 +180,6 @@ impl Engine {
     fn may_have_crashed_its_owner(&self, task: &Task) -> bool {
         task.crashes > 0 || task.wake_at <= self.owned_since
     }
-
-    fn expire(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
-        self.end(now, slot, None, EndState::Expired, None, out);
-    }
-}
-
-fn has_expired(task: &Task, now: Now) -> bool {
-    task.spec.expires_at.is_some_and(|expires_at| expires_at <= now.wall)
 }
 
 fn missing_receiver(task: &Task, receivers: &rustc_hash::FxHashSet<Obstacle>) -> Option<Obstacle> {

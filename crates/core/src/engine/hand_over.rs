@@ -57,6 +57,7 @@ impl Engine {
             entries: Entries::default(),
             wheel: Wheel::new(now.wall),
             leases: Wheel::new(on_wheel(now.boot)),
+            deadlines: Default::default(),
             windows: Windows::default(),
             holds: Default::default(),
             unparking: Default::default(),

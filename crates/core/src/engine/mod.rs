@@ -14,6 +14,7 @@ mod admit;
 mod amend;
 mod dispatch;
 mod entry;
+mod expire;
 mod finish;
 mod hand_over;
 mod lane;
@@ -67,6 +68,8 @@ pub struct Engine {
     wheel: Wheel<Slot>,
     /// Those that run, by when their lease ends. Boot time, written as a timestamp.
     leases: Wheel<Slot>,
+    /// Those that are due and kept waiting, by when they expire. What has no `expires_at` is not in here.
+    deadlines: BTreeSet<(Timestamp, Slot)>,
     windows: Windows,
 
     /// What keeps tasks from starting, and who holds it. An entry here is all that a held lane costs.
@@ -124,6 +127,8 @@ enum After {
     Moved(Slot),
     /// The row lies under an obstacle.
     Parked(Slot),
+    /// The row of a lane's blocked head lies where it expires.
+    Blocked(Slot),
     /// The task has ended.
     Ended(Slot),
     /// The start is recorded: now it may begin.
@@ -194,7 +199,8 @@ impl Engine {
             return Wake::default();
         }
         let boot = self.leases.wake_at().map(|at| BootTime::from_micros(at.as_micros() as u64));
-        Wake { wall: self.wheel.wake_at(), boot }.or(self.windows.wake_at())
+        let wake = Wake { wall: self.wheel.wake_at(), boot }.or(self.windows.wake_at());
+        wake.or(Wake { wall: self.first_deadline(), boot: None })
     }
 
     /// How many tasks are held in memory.
@@ -240,6 +246,7 @@ impl Engine {
                 After::Refiled(slot) => self.refiled(now, slot, out),
                 After::Moved(slot) => self.moved(now, slot, out),
                 After::Parked(slot) => self.parked(now, slot, out),
+                After::Blocked(slot) => self.blocked(now, slot, out),
                 After::Ended(slot) => self.ended(now, slot, out),
                 After::Start(slot) => self.begin_recorded(now, slot, out),
             }
@@ -286,6 +293,7 @@ impl Engine {
         }
         self.expire_leases(now, out);
         self.load_due_windows(now, out);
+        self.expire_overdue(now, out);
         self.wake_due_tasks(now, out);
     }
 }

@@ -80,6 +80,7 @@ impl Engine {
         let task = self.entries[slot].task.clone();
         if task.parked == Some(obstacle) {
             // It came from there and goes back: its row has not moved.
+            self.forget_deadline(slot);
             self.entries.remove(slot);
             return self.left_unparked(obstacle, task.key());
         }

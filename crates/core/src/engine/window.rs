@@ -183,8 +183,12 @@ impl Engine {
     /// Moves a task to another phase, and counts it in or out of its window's room.
     pub(super) fn set_phase(&mut self, now: Now, slot: Slot, phase: Phase, out: &mut Vec<Effect>) {
         let entry = &mut self.entries[slot];
-        let took_room = entry.takes_room();
+        let (took_room, kept_waiting) = (entry.takes_room(), entry.is_kept_waiting());
         entry.phase = phase;
+        if entry.is_kept_waiting() != kept_waiting {
+            self.watch_deadline(slot);
+        }
+        let entry = &self.entries[slot];
         match (took_room, entry.takes_room()) {
             (false, true) => self.take_room(now, slot),
             (true, false) => {

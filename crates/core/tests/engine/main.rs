@@ -3,6 +3,7 @@
 mod amend;
 mod blocked;
 mod cancel;
+mod expiry;
 mod gate;
 mod isolation;
 mod lanes;

@@ -95,9 +95,9 @@ fn a_task_that_expires_before_it_can_start_ends_as_expired() {
         ",
         "
         1 start busy #1
+        5 expire late
         6 start early #1
         6 finish busy
-        6 expire late
         7 finish early
         ",
     );
@@ -114,9 +114,9 @@ fn a_retry_after_the_deadline_ends_as_expired_and_its_lane_goes_on() {
         ",
         "
         1 start a #1
-        1 postpone a to t11
-        11 expire a
-        11 start b #1
+        1 postpone a to t5
+        5 expire a
+        5 start b #1
         ",
     );
 }

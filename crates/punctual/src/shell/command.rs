@@ -120,7 +120,7 @@ impl<S: Store> Shell<S> {
         }
     }
 
-    fn ask(&mut self, now: Now, partition: PartitionId, ask: Ask, reply: oneshot::Sender<Answer>) {
+    pub(super) fn ask(&mut self, now: Now, partition: PartitionId, ask: Ask, reply: oneshot::Sender<Answer>) {
         if self.stopping.is_some() {
             reply.send(Answer::NotOwner).ok();
             return;
@@ -203,7 +203,10 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn looked(&mut self, id: TaskId, found: Option<Found>) {
         let ended = match found {
-            Some(Found::Live(_)) => return self.refuse_to_wait_for(id),
+            Some(Found::Live(task)) => {
+                self.note_deadline(&task);
+                return self.refuse_to_wait_for(id);
+            }
             Some(Found::Ended(ended)) => Some(EndedOrForgotten::Ended(Box::new(ended))),
             Some(Found::Forgotten { state, .. }) => Some(EndedOrForgotten::Forgotten(state)),
             None => None,

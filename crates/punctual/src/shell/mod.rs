@@ -6,6 +6,7 @@
 mod act;
 mod attempt;
 mod command;
+mod overdue;
 mod prune;
 mod runners;
 mod stop;
@@ -30,6 +31,7 @@ use crate::executor::Executor;
 use crate::observer::{Note, Observer};
 
 pub use command::{Command, Ended, EndedOrForgotten};
+use overdue::Overdue;
 use runners::{Report, Runners};
 use stop::Stopping;
 
@@ -93,6 +95,8 @@ pub struct Shell<S> {
     waiters_max: usize,
     /// Of which version each queue's settings are.
     queue_versions: FxHashMap<QueueId, u64>,
+    /// Tasks that are waited for and can expire.
+    overdue: Overdue,
     /// Partitions being taken over.
     taking: FxHashSet<PartitionId>,
     /// Reports for partitions being taken over: nobody is there yet to hear them.
@@ -125,6 +129,7 @@ enum Done {
     Reported(Token, Outcome),
     Looked(TaskId, Option<Found>),
     Pruned(Prune, Result<Pruned, StoreError>),
+    Overdue(TaskId, Option<Answer>),
     StillTrying,
 }
 
@@ -166,6 +171,7 @@ impl<S: Store> Shell<S> {
             waiters: FxHashMap::default(),
             waiters_max: WAITERS_MIN,
             queue_versions: FxHashMap::default(),
+            overdue: Overdue::default(),
             taking: FxHashSet::default(),
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
@@ -185,6 +191,7 @@ impl<S: Store> Shell<S> {
             let now = self.read_clock();
             self.decide(now, woken);
             self.take_in_more(now);
+            self.ask_about_overdue(now);
             self.node.advance(now, &mut self.effects);
             self.act(now);
             self.prune(now);
@@ -209,7 +216,7 @@ impl<S: Store> Shell<S> {
     }
 
     fn delay(&self, now: Now) -> Duration {
-        let mut wake = self.node.wake_at();
+        let mut wake = self.node.wake_at().or(self.overdue.wake());
         if let Some(stopping) = &self.stopping {
             wake = wake.or(stopping.wake());
         }
@@ -276,6 +283,7 @@ impl<S: Store> Shell<S> {
             Done::Released(partition) => self.released(now, partition),
             Done::Looked(id, found) => self.looked(id, found),
             Done::Pruned(prune, answer) => self.pruned(now, prune, answer),
+            Done::Overdue(id, answer) => self.overdue_answered(now, id, answer),
             Done::StillTrying => {}
         }
     }

@@ -6,6 +6,7 @@ mod bad_input;
 mod change;
 mod clocks;
 mod everything;
+mod expiry;
 mod handing_over;
 mod handlers;
 mod history;

@@ -91,6 +91,7 @@ impl Promises {
             task.wake_at,
             now.wall
         );
+        assert!(!task.has_expired(now.wall), "{:?} starts although it has expired", token.id.seq);
         assert!(task.state != WaitState::Blocked, "{:?} starts while it is blocked", token.id.seq);
         if let Some(before) = self.running.insert(token.id, token) {
             assert!(before == token, "{:?} runs twice: {before:?} and {token:?}", token.id.seq);

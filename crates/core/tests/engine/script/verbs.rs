@@ -35,7 +35,7 @@ impl World {
             "accept" => self.accept(line),
             "succeed" | "fail" | "give_up" | "interrupt" | "no_receiver" => self.report_by_script(line),
             "touch" => self.touch(line),
-            "cancel" | "move" | "change" | "run" | "retry" => self.amend(line),
+            "cancel" | "move" | "change" | "run" | "retry" | "expire" => self.amend(line),
             "reserve" => self.reserve(line),
             "pause" | "resume" => self.change_settings(|world| {
                 world.rules.queue_settings(line.first()).paused = line.verb == "pause";
@@ -122,6 +122,7 @@ impl World {
             "move" => Amendment::Move(wall(line.get("to").expect("move to when?"))),
             "run" => Amendment::Run,
             "retry" => Amendment::Retry,
+            "expire" => Amendment::Expire,
             _ => self.replacement(line, id),
         };
         let partition = id.partition(self.partitions);
