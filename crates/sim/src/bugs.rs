@@ -45,11 +45,17 @@ pub enum Bug {
     IdentitiesAreForgottenEarly,
     /// History is never dropped, and the store says that there is none.
     HistoryIsNeverDropped,
+    /// A node keeps in memory whatever is near, however much it is.
+    LimitsAreIgnored,
+    /// The store names a task twice in one page, which cannot be.
+    PagesRepeatATask,
+    /// A take-over reads through everything that ever was, and takes its time.
+    TakeoverReadsEverything,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 19] = [
+    pub const ALL: [Bug; 22] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -69,6 +75,9 @@ impl Bug {
         Bug::HistoryIsDroppedEarly,
         Bug::IdentitiesAreForgottenEarly,
         Bug::HistoryIsNeverDropped,
+        Bug::LimitsAreIgnored,
+        Bug::PagesRepeatATask,
+        Bug::TakeoverReadsEverything,
     ];
 
     /// The bug of that name.
@@ -135,6 +144,9 @@ impl Bug {
         if self == Bug::FullPageLosesItsLastRow && loaded.tasks.len() == limit && limit > 1 {
             let at = limit - 2;
             loaded.tasks.remove(at);
+        }
+        if self == Bug::PagesRepeatATask && loaded.tasks.first().is_some_and(|task| one_in(task, 9)) {
+            loaded.tasks.extend(loaded.tasks.first().cloned());
         }
     }
 }

@@ -70,6 +70,8 @@ coverage!(
     revived,
     queue_pauses,
     floods,
+    deluges,
+    drills,
     cancels_won,
     cancels_lost,
     moves,

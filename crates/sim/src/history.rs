@@ -117,6 +117,13 @@ pub enum Happening {
     },
     /// So many tasks were still in the history long after the last of them had ended.
     HistoryLeft(usize),
+    /// A process has taken a partition over, and serves it from now on, if nobody was quicker.
+    Taken {
+        /// Which process.
+        process: Process,
+        /// Which partition, under which ownership.
+        fence: Fence,
+    },
     /// A process died, or was paused, or could not say that it lives.
     Silenced(Process),
     /// Faults are over: from here on everything must come to its end.
@@ -138,6 +145,8 @@ pub enum Happening {
         process: Process,
         /// So many.
         loaded: usize,
+        /// So many partitions it owned.
+        owned: usize,
     },
 }
 

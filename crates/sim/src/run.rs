@@ -66,7 +66,12 @@ pub fn run(seed: u64, bug: Option<Bug>, keep_log: bool) -> Outcome {
         let mut world = World::new(seed, bug);
         let mut users = Users::default();
         storm(&mut world, &mut users).await;
-        let unfinished = calm(&mut world, &mut users).await;
+        calm(&mut world).await;
+        let mut unfinished = heal(&mut world, &mut users).await;
+        if unfinished == 0 {
+            drill(&mut world, &mut users).await;
+            unfinished = heal(&mut world, &mut users).await;
+        }
         look_at_the_end(&world, &users).await;
         await_pruning(&mut world).await;
         judge(&world, unfinished, keep_log)
@@ -102,6 +107,7 @@ async fn step(world: &mut World, users: &mut Users) {
             users.create(world, 60);
             world.coverage.floods.count();
         }
+        73..77 if world.dice.chance(8) => users.deluge(world),
         73..77 => world.kill(node),
         77..84 if world.nodes[node].process.is_none() => world.start(node).await,
         77..80 => world.freeze(node),
@@ -133,8 +139,8 @@ fn step_clock(world: &mut World, node: usize) {
     world.set_clock(node, step);
 }
 
-/// No more faults. Returns how many tasks had not ended when patience ran out.
-async fn calm(world: &mut World, users: &mut Users) -> usize {
+/// No more faults.
+async fn calm(world: &mut World) {
     world.faulty.calm();
     world.calm.store(true, Ordering::Relaxed);
     world.history.note(world.clock.true_now().wall, Happening::Calm);
@@ -147,6 +153,10 @@ async fn calm(world: &mut World, users: &mut Users) -> usize {
         }
         world.tell(node, Command::ReceiversChanged);
     }
+}
+
+/// Returns how many tasks had not ended when patience ran out.
+async fn heal(world: &mut World, users: &mut Users) -> usize {
     users.resume_all(world);
     let began = world.clock.true_now().boot;
     loop {
@@ -160,6 +170,18 @@ async fn calm(world: &mut World, users: &mut Users) -> usize {
         if live == 0 || world.clock.true_now().boot.since(began) > HEALED_WITHIN {
             return live;
         }
+    }
+}
+
+/// When all is well, a node dies for good, and users go on: nothing may be late but by what its trust promises.
+async fn drill(world: &mut World, users: &mut Users) {
+    let node = world.owners[world.dice.below(u64::from(PARTITIONS)) as usize];
+    world.kill(node);
+    world.coverage.drills.count();
+    for _ in 0..10 {
+        pass(Duration::from_secs(1)).await;
+        world.watch_over().await;
+        users.create(world, 3);
     }
 }
 
@@ -240,12 +262,12 @@ async fn measure(world: &mut World) {
         if !world.nodes[node].is_heard() {
             continue;
         }
+        let (owned_reply, owned) = oneshot::channel();
         world.tell(node, Command::Measure(reply));
-        if let Ok(load) = measured.await {
-            let process = Process { node, life: world.nodes[node].life };
-            world
-                .history
-                .note(world.clock.true_now().wall, Happening::Measured { process, loaded: load.in_memory });
+        world.tell(node, Command::Owned(owned_reply));
+        if let (Ok(load), Ok(owned)) = (measured.await, owned.await) {
+            let (process, loaded) = (Process { node, life: world.nodes[node].life }, load.in_memory);
+            world.history.note(world.clock.true_now().wall, Happening::Measured { process, loaded, owned });
         }
     }
 }

@@ -29,6 +29,8 @@ pub struct Users {
 }
 
 const LANES: u64 = 6;
+/// More than a node may hold of one partition, or of three.
+const DELUGE: usize = 350;
 
 impl Users {
     /// Somebody asks for a few tasks, or for many.
@@ -40,6 +42,21 @@ impl Users {
             }
             self.send_create(world, draft);
         }
+    }
+
+    /// Somebody asks for more tasks of one partition, at nearly one time, than may be held in memory.
+    pub fn deluge(&mut self, world: &mut World) {
+        let route = Route::anywhere(world.dice.below(u64::from(PARTITIONS)) as u32);
+        let at = world.clock.true_now().wall + world.dice.up_to(Duration::from_secs(6));
+        for _ in 0..DELUGE {
+            let mut spec = Spec::new(Target::Handler("work".into()), at);
+            spec.at = at + world.dice.up_to(Duration::from_secs(1));
+            spec.payload = Plan { at_first: Trouble::None, times: 1, millis: 0 }.to_bytes();
+            let (queue, priority) = (FLOWING, Priority::default());
+            let on_conflict = OnConflict::default();
+            self.send_create(world, Draft { route, queue, priority, spec: spec.into(), on_conflict });
+        }
+        world.coverage.deluges.count();
     }
 
     /// Somebody asks for the very same task again.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use punctual::clock::SimulatedClock;
 use punctual_core::{
@@ -14,6 +15,7 @@ use punctual_store::{
 
 use crate::bugs::Bug;
 use crate::history::{Happening, History};
+use crate::targets::pass;
 use crate::world::PARTITIONS;
 
 /// No run has so many tasks.
@@ -112,6 +114,9 @@ impl Wrapper for Watched {
 
     async fn standing(&self, partition: PartitionId) -> Result<Standing, StoreError> {
         let mut standing = self.store.standing(partition).await?;
+        if self.bug == Some(Bug::TakeoverReadsEverything) {
+            pass(Duration::from_secs(5)).await;
+        }
         if let Some(bug) = self.bug {
             bug.bend_standing(self.clock.true_now().wall, &mut standing);
         }

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use punctual::clock::SimulatedClock;
 use punctual::{Note, Observer};
 use punctual_core::{Change, Obstacle, Outcome};
 
 use crate::coverage::Coverage;
+use crate::history::{Happening, History, Process};
 
-/// Counts what a process does, so that no batch of seeds passes idly.
+/// Notes what a process serves, and counts what it does, so that no batch of seeds passes idly.
 pub struct Witness {
+    pub process: Process,
+    pub history: Arc<History>,
+    pub clock: SimulatedClock,
     pub coverage: Arc<Coverage>,
 }
 
@@ -17,6 +22,10 @@ impl Observer for Witness {
         let coverage = &self.coverage;
         match note {
             Note::PartitionReloaded(_) => coverage.reloads.count(),
+            Note::PartitionTaken(fence) => {
+                let taken = Happening::Taken { process: self.process, fence };
+                self.history.note(self.clock.true_now().wall, taken);
+            }
             Note::HistoryDropped(_, _, buckets) => coverage.buckets_dropped.add(buckets as u64),
             Note::PartitionLost(_) => coverage.losses.count(),
             Note::ClockStepped(step) if step.micros < 0 => coverage.steps_back.count(),

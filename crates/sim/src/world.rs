@@ -34,7 +34,7 @@ pub const LIMITED: QueueId = QueueId(3);
 /// A queue whose starts are recorded first.
 pub const EXCLUSIVE: QueueId = QueueId(4);
 /// How long a node may start attempts after it was last heard of.
-const TRUST: Duration = Duration::from_secs(3);
+pub const TRUST: Duration = Duration::from_secs(3);
 
 type Sleep = fn(Duration) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 type FaultyStore = Faulty<Watched, SeededFaults<Sleep>>;
@@ -114,7 +114,12 @@ impl World {
     pub async fn start(&mut self, node: usize) {
         let life = self.nodes[node].life + 1;
         let process = Process { node, life };
-        let observer = Witness { coverage: self.coverage.clone() };
+        let observer = Witness {
+            process,
+            history: self.history.clone(),
+            clock: self.clock.clone(),
+            coverage: self.coverage.clone(),
+        };
         // A machine that starts with a date far off is another matter: nothing tells it so.
         let error = self.nodes[node].clock.wall_error_micros();
         if error.abs() > 60_000_000 {
@@ -325,7 +330,7 @@ impl World {
         let late = self.late_handler.load(Ordering::Relaxed) || self.calm.load(Ordering::Relaxed);
         let names = ["work"].into_iter().chain(late.then_some("late"));
         Settings {
-            limits: limits(),
+            limits: if self.bug == Some(Bug::LimitsAreIgnored) { no_limits() } else { limits() },
             queues: self.queues.clone(),
             receivers: names.map(Obstacle::handler).collect(),
             nodes: 1,
@@ -369,6 +374,10 @@ pub fn limits() -> Limits {
         prune_spread: Duration::from_secs(2),
         ..Limits::default()
     }
+}
+
+fn no_limits() -> Limits {
+    Limits { window_max: 100_000, loaded_max: 100_000, look_ahead: Duration::from_secs(3_600), ..limits() }
 }
 
 /// Hours matter to history, so that most runs go from one hour into the next.
