@@ -113,17 +113,14 @@ impl World {
         let life = self.nodes[node].life + 1;
         let process = Process { node, life };
         let observer = Witness { process, coverage: self.coverage.clone() };
-        // A machine that starts with a date far off is another matter: nothing tells it so.
-        let error = self.nodes[node].clock.wall_error_micros();
-        if error.abs() > 60_000_000 {
-            self.nodes[node].clock.step_wall(-error);
-        }
         let mut clock = Clock::simulated(self.nodes[node].clock.clone());
         if self.bug == Some(Bug::ClockRunsAhead) {
             let ahead = self.nodes[node].clock.ahead(50_000);
             clock = Clock::simulated(ahead);
         }
-        clock = clock.guard(Duration::from_secs(600), Duration::from_secs(3_600));
+        // A machine may start with a date a day ahead; no run takes an hour.
+        let hour = Duration::from_secs(3_600);
+        clock = clock.guard(Duration::from_secs(600), hour).guard_start(hour);
         let parts = Parts {
             store: Arc::new(Remote(self.faulty.clone())),
             executor: Arc::new(self.targets(node, process)),
@@ -408,6 +405,7 @@ impl Observer for Witness {
             Note::ClockStepped(step) if step.micros < 0 => coverage.steps_back.count(),
             Note::ClockStepped(step) if !step.believed => coverage.jumps_doubted.count(),
             Note::ClockStepped(_) => coverage.steps_forward.count(),
+            Note::OddStart(_) => coverage.odd_starts.count(),
             Note::Recorded(_, changes) => changes.iter().for_each(|change| self.recorded(change)),
             Note::Reported(_, Outcome::Failed { error, .. }) if error.contains("panicked") => {
                 coverage.panics.count()

@@ -9,6 +9,7 @@ mod command;
 mod overdue;
 mod stop;
 mod takeover;
+mod trusted_time;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,7 @@ use crate::observer::{Note, Observer};
 pub use command::{Command, Ended, EndedOrForgotten};
 use overdue::Overdue;
 use stop::Stopping;
+use trusted_time::TrustedTime;
 
 /// How many events are taken in before effects are carried out: a batch for the gate and for the store.
 const EVENTS_PER_ROUND: usize = 1_024;
@@ -102,6 +104,7 @@ pub struct Shell<S> {
     deserted: bool,
     /// How often others could have taken our partitions without our knowing.
     lapses: u64,
+    trusted_time: TrustedTime,
 }
 
 /// What is recorded together.
@@ -119,6 +122,7 @@ enum Done {
     Reported(Token, Outcome),
     Looked(TaskId, Option<Found>),
     Overdue(TaskId, Option<Answer>),
+    TimeNoted,
     StillTrying,
 }
 
@@ -137,6 +141,7 @@ impl<S: Store> Shell<S> {
         parts: Parts<S>,
     ) -> Result<(Shell<S>, mpsc::Sender<Command>), punctual_store::StoreError> {
         let meta = parts.store.meta().await?;
+        let trusted_time = trusted_time::compare(&*parts.store, &parts.clock, &*parts.observer).await?;
         let (command_to, commands) = mpsc::channel(parts.settings.limits.asked_max);
         let (report_to, reports) = mpsc::channel(2 * parts.settings.limits.running_max as usize);
         let shell = Shell {
@@ -168,6 +173,7 @@ impl<S: Store> Shell<S> {
             stopping: None,
             deserted: false,
             lapses: 0,
+            trusted_time,
         };
         Ok((shell, command_to))
     }
@@ -186,6 +192,7 @@ impl<S: Store> Shell<S> {
         for abort in self.attempts.values() {
             abort.abort();
         }
+        self.note_time_at_the_end().await;
     }
 
     /// Waits for whatever comes first. Biased, so that a run can be repeated from its seed.
@@ -264,6 +271,7 @@ impl<S: Store> Shell<S> {
             Done::Released(partition) => self.released(now, partition),
             Done::Looked(id, found) => self.looked(id, found),
             Done::Overdue(id, answer) => self.overdue_answered(now, id, answer),
+            Done::TimeNoted => self.trusted_time.noted(),
             Done::StillTrying => {}
         }
     }

@@ -77,6 +77,7 @@ impl<S: Store> Shell<S> {
         self.answer_all(fence.partition, Answer::Unknown);
         self.observer.observe(Note::PartitionTaken(fence));
         self.node.take_over(now, fence, inheritance, &mut self.effects);
+        self.note_time_now_and_then(now);
         self.hear_early_reports(now, fence.partition);
         self.tell_when_owned();
     }
