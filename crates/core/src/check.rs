@@ -66,9 +66,10 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Empty(what) => {
-                write!(f, "{what} is empty: leave it out or give it at least one character")
+            Refusal::Empty(what) if OPTIONAL.contains(what) => {
+                write!(f, "{what} is empty: leave it out, or give it at least one character")
             }
+            Refusal::Empty(what) => write!(f, "{what} is empty: give it at least one character"),
             Refusal::TooLong { what, bytes, max } => {
                 write!(f, "{what} has {bytes} bytes, and {max} is the most: shorten it, or hash it")
             }
@@ -97,6 +98,9 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// What a task need not have.
+const OPTIONAL: [&str; 3] = ["the lane", "the unique key", "the name"];
+
 /// A queue's name: 1 to 100 letters, digits, `_`, `-` and `.`.
 pub fn queue_name(name: &str) -> Result<(), Refusal> {
     length("the queue's name", name, Limits::QUEUE_NAME_MAX)?;
@@ -106,8 +110,7 @@ pub fn queue_name(name: &str) -> Result<(), Refusal> {
 
 /// What was asked for, before it is routed.
 pub fn spec(spec: &Spec, limits: &Limits) -> Result<(), Refusal> {
-    let names = [("the lane", &spec.lane), ("the unique key", &spec.unique_key), ("the name", &spec.name)];
-    for (what, name) in names {
+    for (what, name) in OPTIONAL.into_iter().zip([&spec.lane, &spec.unique_key, &spec.name]) {
         name.as_deref().map_or(Ok(()), |name| length(what, name, Limits::KEY_MAX))?;
     }
     match &spec.target {
@@ -215,6 +218,18 @@ fn length(what: &'static str, text: &str, max: usize) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_name_is_refused_with_what_can_be_done_about_it() {
+        let text = |handler: &str, lane: Option<&str>| {
+            let mut bad = Spec::new(Target::Handler(handler.into()), Timestamp::MIN);
+            bad.lane = lane.map(Into::into);
+            spec(&bad, &Limits::default()).expect_err("it is empty").to_string()
+        };
+        let lane = "the lane is empty: leave it out, or give it at least one character";
+        assert_eq!(text("h", Some("")), lane);
+        assert_eq!(text("", None), "the handler's name is empty: give it at least one character");
+    }
 
     #[test]
     fn absurd_settings_are_refused_with_a_hint() {

@@ -2,7 +2,7 @@
 
 use punctual_core::{Attempt, Change, Fence, Outcome, PartitionId, QueueId, Token};
 
-use crate::clock::ClockStep;
+use crate::clock::{ClockStep, OddStart};
 
 /// Something the shell did or noticed.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub enum Note<'a> {
     HistoryDropped(Fence, QueueId, usize),
     /// The wall clock was set.
     ClockStepped(ClockStep),
+    /// The wall clock does not go with the time that was last trusted on this store. The text says what to do.
+    OddStart(OddStart),
     /// The store did not do as asked; it is asked again.
     StoreTrouble(&'a str),
 }

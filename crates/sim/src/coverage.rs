@@ -58,6 +58,7 @@ coverage!(
     steps_back,
     steps_forward,
     jumps_doubted,
+    odd_starts,
     panics,
     parked_in_lane,
     parked_for_handler,

@@ -31,6 +31,7 @@ impl Observer for Witness {
             Note::ClockStepped(step) if step.micros < 0 => coverage.steps_back.count(),
             Note::ClockStepped(step) if !step.believed => coverage.jumps_doubted.count(),
             Note::ClockStepped(_) => coverage.steps_forward.count(),
+            Note::OddStart(_) => coverage.odd_starts.count(),
             Note::Recorded(_, changes) => changes.iter().for_each(|change| self.recorded(change)),
             Note::Reported(_, Outcome::Failed { error, .. }) if error.contains("panicked") => {
                 coverage.panics.count()

@@ -49,6 +49,7 @@ pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
         "C2" ownership::of_two_claims_one_wins,
         "C2" ownership::many_claims_at_once_have_one_winner,
         "C2" ownership::a_release_leaves_no_owner_and_keeps_the_epoch,
+        "C3" ownership::nobody_writes_before_the_first_claim,
         "C3" ownership::an_old_fence_changes_nothing,
         "C3" ownership::only_the_stale_part_of_a_batch_is_fenced,
         "C3" ownership::an_old_fence_neither_releases_nor_prunes,

@@ -2,7 +2,7 @@
 //!
 //! - **C1** what is answered `Done` survives a crash of the process, and of any one store node.
 //! - **C2** `claim` is linearizable: one winner per epoch.
-//! - **C3** nothing is answered `Done` under a fence older than the present epoch.
+//! - **C3** nothing is answered `Done` under a fence older than the present epoch, nor before the first claim.
 //! - **C4** after `claim` returns, reads see every write that was answered `Done` under older epochs.
 //! - **C5** changes are idempotent: the same batch again changes nothing.
 //! - **C6** three outcomes, not two: done, fenced, unknown. After unknown, a *prefix* of the changes may

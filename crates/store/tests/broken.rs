@@ -15,6 +15,7 @@ use punctual_store::{
 enum Flaw {
     None,
     ClaimsWhateverWasSeen,
+    WritesBeforeAnyClaim,
     IgnoresFences,
     FencesTheWholeBatch,
     LosesTheLastChange,
@@ -86,6 +87,9 @@ impl Wrapper for Broken {
             let present = self.present(*fence).await;
             if self.is(Flaw::FencesTheWholeBatch) && *fence != present {
                 return vec![Recorded::Fenced; batch.len()];
+            }
+            if self.is(Flaw::WritesBeforeAnyClaim) && fence.epoch == Epoch(0) && *fence == present {
+                return vec![Recorded::Done; batch.len()];
             }
             if self.is(Flaw::IgnoresFences) {
                 *fence = present;
@@ -213,6 +217,7 @@ fn the_wrapper_itself_breaks_nothing() {
 fn every_broken_driver_is_found_out_by_the_check_of_its_promise() {
     let expected = [
         (Flaw::ClaimsWhateverWasSeen, "C2 ownership::of_two_claims_one_wins"),
+        (Flaw::WritesBeforeAnyClaim, "C3 ownership::nobody_writes_before_the_first_claim"),
         (Flaw::IgnoresFences, "C3 ownership::an_old_fence_changes_nothing"),
         (Flaw::FencesTheWholeBatch, "C3 ownership::only_the_stale_part_of_a_batch_is_fenced"),
         (Flaw::LosesTheLastChange, "C5 "),

@@ -47,11 +47,11 @@ impl Engine {
 
     /// A task in memory waits for its time, which may have come.
     pub(super) fn wait(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
-        let wake_at = self.entries[slot].task.wake_at;
-        if wake_at <= now.wall {
+        let due_at = self.entries[slot].task.due_at();
+        if due_at <= now.wall {
             self.dispatch(now, slot, out);
         } else {
-            let timer = self.wheel.start(wake_at, slot);
+            let timer = self.wheel.start(due_at, slot);
             self.set_phase(now, slot, Phase::Waiting(timer), out);
         }
     }

@@ -17,7 +17,7 @@ impl Engine {
         }
         let task = &self.entries[slot].task;
         self.handling = Some(task.id);
-        if task.wake_at > now.wall {
+        if task.due_at() > now.wall {
             // The wall clock was set back since it was thought to be due.
             return self.wait(now, slot, out);
         }
@@ -44,7 +44,7 @@ impl Engine {
         let slot = self.entries.find(offer.key.seq).expect("an offer is withdrawn when its task leaves");
         let entry = &self.entries[slot];
         assert_eq!(entry.phase, Phase::Offered, "task {:?} was granted unoffered", offer.key.seq);
-        if entry.task.has_expired(now.wall) || entry.task.wake_at > now.wall {
+        if entry.task.has_expired(now.wall) || entry.task.due_at() > now.wall {
             out.push(Effect::DeclineOffer(offer));
             return self.dispatch(now, slot, out);
         }
@@ -74,7 +74,7 @@ impl Engine {
         let Phase::Running(lease) = self.entries[slot].phase else { return };
         self.leases.stop(lease.timer);
         let task = &self.entries[slot].task;
-        if task.wake_at <= now.wall && !task.has_expired(now.wall) && !self.leaving {
+        if task.due_at() <= now.wall && !task.has_expired(now.wall) && !self.leaving {
             // Its time counts from here, not from the grant.
             self.lend(slot, lease.token, now.boot + self.timeout_of(slot));
             return self.begin(slot, out);
@@ -178,7 +178,7 @@ impl Engine {
     /// Whatever may have been running when an earlier owner failed: the start is recorded first, so that another
     /// crash in it is seen. Nobody waits for it then: it died with its owner.
     fn may_have_crashed_its_owner(&self, task: &Task) -> bool {
-        task.crashes > 0 || task.wake_at <= self.owned_since
+        task.crashes > 0 || task.due_at() <= self.owned_since
     }
 }
 

@@ -25,7 +25,7 @@ impl Engine {
         for standing in &inheritance.standing.windows {
             let low_water = standing.low_water;
             let mut window = Window::new(RowKey::at(low_water), low_water, standing.first);
-            window.extend(now.wall + engine.settings.limits.look_ahead);
+            window.extend(window.horizon(now, &engine.settings.limits));
             engine.windows.insert(standing.window, window);
         }
         engine.inherit_holds(&inheritance);

@@ -86,6 +86,7 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn recorded(&mut self, now: Now, batch: Arc<Batch>, answers: Vec<Recorded>) {
         self.node.batch_done();
+        self.note_time_now_and_then(now);
         for ((fence, changes), answer) in batch.iter().zip(answers) {
             match answer {
                 Recorded::Done => {

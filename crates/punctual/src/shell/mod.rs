@@ -11,6 +11,7 @@ mod prune;
 mod runners;
 mod stop;
 mod takeover;
+mod trusted_time;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub use command::{Command, Ended, EndedOrForgotten};
 use overdue::Overdue;
 use runners::{Report, Runners};
 use stop::Stopping;
+use trusted_time::TrustedTime;
 
 /// How many events are taken in before effects are carried out: a batch for the gate and for the store.
 const EVENTS_PER_ROUND: usize = 1_024;
@@ -112,6 +114,7 @@ pub struct Shell<S> {
     deserted: bool,
     /// How often others could have taken our partitions without our knowing.
     lapses: u64,
+    trusted_time: TrustedTime,
 }
 
 /// What is recorded together.
@@ -130,6 +133,7 @@ enum Done {
     Looked(TaskId, Option<Found>),
     Pruned(Prune, Result<Pruned, StoreError>),
     Overdue(TaskId, Option<Answer>),
+    TimeNoted,
     StillTrying,
 }
 
@@ -146,6 +150,7 @@ impl<S: Store> Shell<S> {
     /// A loop that is ready to run, and where its commands go. It owns nothing until it is told to claim.
     pub async fn new(parts: Parts<S>) -> Result<(Shell<S>, mpsc::Sender<Command>), StoreError> {
         let meta = parts.store.meta().await?;
+        let trusted_time = trusted_time::compare(&*parts.store, &parts.clock, &*parts.observer).await?;
         let (command_to, commands) = mpsc::channel(parts.settings.limits.asked_max);
         let runners = Runners::new(parts.executor.clone(), parts.settings.limits.payload_max);
         let shell = Shell {
@@ -180,6 +185,7 @@ impl<S: Store> Shell<S> {
             stopping: None,
             deserted: false,
             lapses: 0,
+            trusted_time,
         };
         Ok((shell, command_to))
     }
@@ -197,6 +203,7 @@ impl<S: Store> Shell<S> {
             self.prune(now);
         }
         self.stop_all_attempts();
+        self.note_time_at_the_end().await;
     }
 
     /// Waits for whatever comes first. Biased, so that a run can be repeated from its seed.
@@ -284,6 +291,7 @@ impl<S: Store> Shell<S> {
             Done::Looked(id, found) => self.looked(id, found),
             Done::Pruned(prune, answer) => self.pruned(now, prune, answer),
             Done::Overdue(id, answer) => self.overdue_answered(now, id, answer),
+            Done::TimeNoted => self.trusted_time.noted(),
             Done::StillTrying => {}
         }
     }

@@ -79,6 +79,7 @@ impl<S: Store> Shell<S> {
         self.node.take_over(now, fence, inheritance, &mut self.effects);
         let (queues, limits) = (&self.settings.queues, &self.settings.limits);
         self.pruning.taken(now.wall, fence, queues, limits.prune_spread);
+        self.note_time_now_and_then(now);
         self.hear_early_reports(now, fence.partition);
         self.look_for_ends(fence.partition);
         self.tell_when_owned();

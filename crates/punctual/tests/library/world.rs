@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use punctual::clock::{Clock, ClockStep, SimulatedClock};
+use punctual::clock::{Clock, ClockStep, OddStart, SimulatedClock};
 use punctual::{
     Builder, Change, Failure, Found, Job, MemoryStore, NewTask, Note, Observer, Scheduler, Task, TaskId,
     Timestamp,
@@ -84,6 +84,7 @@ pub enum Seen {
     Released(PartitionId),
     Stepped(ClockStep),
     Dropped(usize),
+    Odd(OddStart),
     Trouble,
 }
 
@@ -105,6 +106,7 @@ pub fn notes() -> (impl Observer, Notes) {
             Note::PartitionReleased(partition) => say(Seen::Released(partition)),
             Note::ClockStepped(step) => say(Seen::Stepped(step)),
             Note::HistoryDropped(_, _, buckets) => say(Seen::Dropped(buckets)),
+            Note::OddStart(odd) => say(Seen::Odd(odd)),
             Note::StoreTrouble(_) => say(Seen::Trouble),
         }
     };

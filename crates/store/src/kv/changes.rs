@@ -40,7 +40,7 @@ async fn record_some<K: OrderedKv>(
 ) -> Result<Option<usize>, StoreError> {
     for _ in 0..TRIES_MAX {
         let mut writer = Writer { txn: Txn::new(kv), partition: fence.partition };
-        if read_owner(&mut writer.txn, fence.partition).await?.epoch != fence.epoch.0 {
+        if !read_owner(&mut writer.txn, fence.partition).await?.admits(fence) {
             return Ok(None);
         }
         let written = writer.write_all(changes, kv.write_max()).await?;

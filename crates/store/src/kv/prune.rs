@@ -73,11 +73,8 @@ async fn check<K: OrderedKv>(kv: &K, fence: Fence) -> Result<(), StoreError> {
 /// A write that happens only while the fence holds.
 async fn fenced<K: OrderedKv>(kv: &K, fence: Fence) -> Result<Txn<'_, K>, StoreError> {
     let mut txn = Txn::new(kv);
-    if read_owner(&mut txn, fence.partition).await?.epoch == fence.epoch.0 {
-        Ok(txn)
-    } else {
-        Err(StoreError::Fenced)
-    }
+    let owner = read_owner(&mut txn, fence.partition).await?;
+    if owner.admits(fence) { Ok(txn) } else { Err(StoreError::Fenced) }
 }
 
 fn past_in(row: &BucketRow, retention: Retention) -> Duration {

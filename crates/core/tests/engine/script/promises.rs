@@ -85,10 +85,10 @@ impl Promises {
             panic!("{:?} starts, but the store says {row:?}", token.id.seq);
         };
         assert!(
-            task.wake_at <= now.wall,
+            task.due_at() <= now.wall,
             "{:?} starts early: {:?} at {:?}",
             token.id.seq,
-            task.wake_at,
+            task.due_at(),
             now.wall
         );
         assert!(!task.has_expired(now.wall), "{:?} starts although it has expired", token.id.seq);

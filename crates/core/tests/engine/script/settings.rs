@@ -86,6 +86,7 @@ impl Rules {
                 "breaker_rest" => limits.breaker_rest = duration(value),
                 "redeliver_after" => limits.redeliver_after = duration(value),
                 "crashes_max" => limits.crashes_max = count() as u16,
+                "left_per_mark" => limits.left_per_mark = count(),
                 "past_grace" => limits.past_grace = duration(value),
                 "asked_max" => limits.asked_max = count(),
                 _ => panic!("no limit is called {name}"),
