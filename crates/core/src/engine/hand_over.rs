@@ -29,7 +29,7 @@ impl Engine {
             engine.windows.insert(standing.window, window);
         }
         engine.inherit_holds(&inheritance);
-        engine.suspects = inheritance.suspects.iter().map(|id| id.seq).collect();
+        engine.suspects = inheritance.suspects;
         for (token, mut task) in inheritance.live {
             // That it began may not have been recorded.
             task.attempts = task.attempts.max(token.attempt);

@@ -22,13 +22,13 @@ mod park;
 mod reads;
 mod window;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::change::Change;
-use crate::id::{Fence, Seq, TaskId};
+use crate::id::{Fence, Seq};
 use crate::limits::Limits;
 use crate::message::{Answer, Ask, AskNo, Effect, Event, Token};
 use crate::queue::Queues;
@@ -102,12 +102,13 @@ pub struct Engine {
 
     /// When this ownership began. What was due before it may have been running when the last one ended.
     owned_since: Timestamp,
-    /// Tasks that were being handled when the partition last failed here.
-    suspects: FxHashSet<Seq>,
+    /// Tasks that were being handled when the partition failed on this node, and at how many failures. Forgotten when
+    /// something about them is recorded: their row has the count by then.
+    suspects: BTreeMap<Seq, u16>,
     leaving: bool,
     released: bool,
     /// The task being handled: named if we fail, so that it can be set aside.
-    handling: Option<TaskId>,
+    handling: Option<Seq>,
     /// Reused, so that a tick allocates nothing.
     due: Vec<Slot>,
 }
@@ -212,9 +213,15 @@ impl Engine {
         self.entries.find(seq).and_then(|slot| self.entries[slot].token())
     }
 
-    /// The task that was being handled: the suspect when a handler of ours panicked.
-    pub fn suspect(&self) -> Option<TaskId> {
-        self.handling
+    /// What the next engine of this partition must know: the tasks that were being handled when it failed on this
+    /// node, and how often. If this engine has just panicked, that counts.
+    pub fn take_suspects(&mut self) -> BTreeMap<Seq, u16> {
+        let mut suspects = std::mem::take(&mut self.suspects);
+        if let Some(seq) = self.handling.take() {
+            let failures = suspects.entry(seq).or_default();
+            *failures = failures.saturating_add(1);
+        }
+        suspects
     }
 
     fn asked(&mut self, now: Now, no: AskNo, ask: Ask, out: &mut Vec<Effect>) {

@@ -98,6 +98,8 @@ impl World {
                 Effect::ReleasePartition(fence) => self.release(member, fence),
                 Effect::ReloadPartition => {
                     self.say("", "panic");
+                    self.count("panics");
+                    assert!(self.counts["panics"] < 50, "it panics again and again\n{}", self.transcript());
                     self.take_over(member, fence.partition);
                 }
                 Effect::ForwardReport(token, outcome) => self.forward(token, outcome),
