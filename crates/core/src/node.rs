@@ -272,6 +272,11 @@ impl Node {
         self.engines.iter().map(Engine::loaded).sum()
     }
 
+    /// How often requests had to wait for others about the same task.
+    pub fn deferrals(&self) -> u64 {
+        self.engines.iter().map(Engine::deferrals).sum()
+    }
+
     /// How many attempts run.
     pub fn running_count(&self) -> usize {
         self.gate.running()

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::deferred::Awaited;
 use super::entry::{Entry, Lease, Phase, Slot};
 use super::park::head;
 use super::{Engine, on_wheel};
@@ -88,6 +89,7 @@ impl Engine {
         let entry = self.entries.remove(slot);
         self.reads.touch(entry.task.id.seq);
         self.suspects.remove(&entry.task.id.seq);
+        self.deferred.settle(Awaited::Task(entry.task.id.seq));
         if let Phase::Settling(Some(token)) = entry.phase {
             out.push(Effect::ForgetAttempt(token));
         }

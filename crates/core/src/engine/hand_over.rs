@@ -68,7 +68,7 @@ impl Engine {
             overfull: Vec::new(),
             reads: Default::default(),
             identities: Default::default(),
-            deferred: Vec::new(),
+            deferred: Default::default(),
             changes: Vec::new(),
             after: Vec::new(),
             began: Vec::new(),
@@ -116,10 +116,7 @@ impl Engine {
             self.entries[slot].phase = Phase::Placed;
         }
         self.record_running_leases(now);
-        for (no, _) in std::mem::take(&mut self.deferred) {
-            out.push(Effect::Answer(no, Answer::NotOwner));
-        }
-        for no in self.reads.give_up() {
+        for no in self.deferred.give_up().into_iter().chain(self.reads.give_up()) {
             out.push(Effect::Answer(no, Answer::NotOwner));
         }
     }

@@ -12,6 +12,7 @@
 mod accept;
 mod admit;
 mod amend;
+mod deferred;
 mod dispatch;
 mod entry;
 mod finish;
@@ -37,6 +38,7 @@ use crate::time::{BootTime, Now, Timestamp, Wake};
 use crate::wheel::Wheel;
 
 use admit::Creation;
+use deferred::{Awaited, Deferred};
 use entry::{Entries, Slot};
 use park::{Hold, Unparking};
 use reads::{Pending, Reads};
@@ -88,8 +90,7 @@ pub struct Engine {
     reads: Reads,
     /// Identities between look-up and record: a second create of the same waits.
     identities: FxHashSet<Identity>,
-    /// Requests that wait until something else about the same task is recorded.
-    deferred: Vec<(AskNo, Ask)>,
+    deferred: Deferred,
 
     changes: Vec<Change>,
     after: Vec<After>,
@@ -208,6 +209,11 @@ impl Engine {
         self.holds.len()
     }
 
+    /// How often a request had to wait for another about the same task.
+    pub fn deferrals(&self) -> u64 {
+        self.deferred.times()
+    }
+
     /// The attempt that runs for this task.
     pub fn running(&self, seq: Seq) -> Option<Token> {
         self.entries.find(seq).and_then(|slot| self.entries[slot].token())
@@ -231,6 +237,10 @@ impl Engine {
         if self.reads.asks() + self.deferred.len() >= self.settings.limits.asked_max {
             return out.push(Effect::Answer(no, Answer::Overloaded));
         }
+        self.take_up(now, no, ask, out);
+    }
+
+    fn take_up(&mut self, now: Now, no: AskNo, ask: Ask, out: &mut Vec<Effect>) {
         match ask {
             Ask::Create(drafts) => self.create(now, no, drafts, out),
             Ask::Amend(id, amendment) => self.amend(now, no, id, amendment, out),
@@ -269,15 +279,9 @@ impl Engine {
             }
             Some(Pending::Amend(ask, id, amendment, clock)) => {
                 self.task_found(now, ask, id, amendment, clock, found, out);
+                self.ask_line(now, Awaited::Task(id.seq), out);
             }
             None => {}
-        }
-    }
-
-    /// What was set aside for something in flight gets its turn.
-    fn ask_again(&mut self, now: Now, out: &mut Vec<Effect>) {
-        for (no, ask) in std::mem::take(&mut self.deferred) {
-            self.asked(now, no, ask, out);
         }
     }
 

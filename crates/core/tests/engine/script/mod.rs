@@ -12,7 +12,7 @@
 //! 0  pause|resume mail      tick      step_clock -60      trust until=10      tear after=3
 //! 0  hand_over [to=b]       take_over [by=b]      reload      crash      [partition=]
 //! 0  hold_store|hold_answers|let_store [loads|parked|finds|records]…
-//! 0  assert loaded|started|ended|running|wakes|loads <= 40
+//! 0  assert loaded|started|ended|running|wakes|loads|finds|records|deferrals|panics <= 40
 //! ```
 //!
 //! Only this module knows the API. Times are seconds since the script began; between two lines the node is woken

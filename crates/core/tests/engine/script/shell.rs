@@ -92,7 +92,10 @@ impl World {
                     self.show("loads", &format!("load {limit} parked under {name}"));
                     self.ask_store(member, fence, Deed::Parked { obstacle, from, limit });
                 }
-                Effect::FindTasks(no, queries) => self.ask_store(member, fence, Deed::Find(no, queries)),
+                Effect::FindTasks(no, queries) => {
+                    self.count("finds");
+                    self.ask_store(member, fence, Deed::Find(no, queries));
+                }
                 Effect::StartAttempt(attempt) => self.start(member, fence, attempt),
                 Effect::StopAttempt(token) => self.stop(token),
                 Effect::ReleasePartition(fence) => self.release(member, fence),
