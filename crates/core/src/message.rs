@@ -1,12 +1,13 @@
 //! The closed lists of what can happen (events, in the past tense) and what is to be done (effects, as orders).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::facts::{Found, Held, Loaded, Query, Standing};
-use crate::id::{Epoch, Fence, PartitionId, Priority, QueueId, Route, TaskId};
+use crate::id::{Epoch, Fence, PartitionId, Priority, QueueId, Route, Seq, TaskId};
 use crate::queue::OnConflict;
 use crate::task::{EndState, Obstacle, RowKey, Spec, Task, WaitState, WindowId};
 use crate::time::Timestamp;
@@ -200,8 +201,9 @@ pub struct Inheritance {
     /// Attempts of an earlier ownership that still run on this very node, or whose report is
     /// not recorded yet.
     pub live: Vec<(Token, Task)>,
-    /// Tasks that were being handled when the partition failed on this node.
-    pub suspects: Vec<TaskId>,
+    /// Tasks that were being handled when the partition failed on this node, and at how many failures. The node itself
+    /// remembers these.
+    pub suspects: BTreeMap<Seq, u16>,
 }
 
 /// What is to be done for a partition.

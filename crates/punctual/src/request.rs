@@ -127,12 +127,10 @@ impl<S: Store> Scheduler<S> {
     pub(crate) async fn refuse_expired(&self, id: TaskId, at: Timestamp) -> Result<(), Error> {
         let partition = id.partition(self.inner.partitions);
         let found = self.inner.store.find(partition, &[Query::Id(id)]).await?;
-        match found.into_iter().next().flatten() {
-            Some(Found::Live(task)) if task.spec.expires_at.is_some_and(|expires_at| expires_at <= at) => {
-                Err(Refusal::ExpiresBeforeDue.into())
-            }
-            _ => Ok(()),
-        }
+        let Some(Found::Live(task)) = found.into_iter().next().flatten() else { return Ok(()) };
+        let too_late = task.spec.expires_at.is_some_and(|expires_at| expires_at <= at);
+        // What has expired by now is said to have ended when it is asked for.
+        if too_late && !task.has_expired(self.now()) { Err(Refusal::ExpiresBeforeDue.into()) } else { Ok(()) }
     }
 
     fn refuse_when_stopping(&self) -> Result<(), Error> {

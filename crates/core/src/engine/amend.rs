@@ -1,5 +1,6 @@
 //! Cancel, move, change, run now, retry: each has one definite answer.
 
+use super::deferred::Awaited;
 use super::entry::{Phase, Slot};
 use super::reads::{Pending, ReadClock};
 use super::{After, Engine};
@@ -74,7 +75,8 @@ impl Engine {
                 return out.push(Effect::Answer(no, Answer::Running { attempt: lease.token.attempt }));
             }
             Phase::Settling(_) => {
-                return self.deferred.push((no, Ask::Amend(entry.task.id, amendment)));
+                let id = entry.task.id;
+                return self.deferred.wait(Awaited::Task(id.seq), no, Ask::Amend(id, amendment));
             }
             Phase::Placed | Phase::Waiting(_) | Phase::Behind | Phase::Offered => {}
         }

@@ -16,7 +16,7 @@ impl Engine {
             return;
         }
         let task = &self.entries[slot].task;
-        self.handling = Some(task.id);
+        self.handling = Some(task.id.seq);
         if task.due_at() > now.wall {
             // The wall clock was set back since it was thought to be due.
             return self.wait(now, slot, out);

@@ -20,10 +20,14 @@ impl Engine {
         let Some(slot) = self.entries.find(token.id.seq) else {
             return out.push(Effect::ForgetAttempt(token));
         };
-        self.handling = Some(token.id);
+        self.handling = Some(token.id.seq);
         match self.entries[slot].phase {
             Phase::Running(lease) if lease.token == token => {
                 self.leases.stop(lease.timer);
+                if self.has_crashed_too_often(&self.entries[slot].task) {
+                    // We fail whenever we hear this report.
+                    return self.set_aside(now, slot, Some(token), out);
+                }
                 self.finish(now, slot, token, outcome, out);
             }
             Phase::Settling(Some(settling)) if settling == token => {}

@@ -29,7 +29,7 @@ impl Engine {
             engine.windows.insert(standing.window, window);
         }
         engine.inherit_holds(&inheritance);
-        engine.suspects = inheritance.suspects.iter().map(|id| id.seq).collect();
+        engine.suspects = inheritance.suspects;
         for (token, mut task) in inheritance.live {
             // That it began may not have been recorded.
             task.attempts = task.attempts.max(token.attempt);
@@ -69,7 +69,7 @@ impl Engine {
             overfull: Vec::new(),
             reads: Default::default(),
             identities: Default::default(),
-            deferred: Vec::new(),
+            deferred: Default::default(),
             changes: Vec::new(),
             after: Vec::new(),
             began: Vec::new(),
@@ -117,10 +117,7 @@ impl Engine {
             self.entries[slot].phase = Phase::Placed;
         }
         self.record_running_leases(now);
-        for (no, _) in std::mem::take(&mut self.deferred) {
-            out.push(Effect::Answer(no, Answer::NotOwner));
-        }
-        for no in self.reads.give_up() {
+        for no in self.deferred.give_up().into_iter().chain(self.reads.give_up()) {
             out.push(Effect::Answer(no, Answer::NotOwner));
         }
     }

@@ -12,6 +12,7 @@
 mod accept;
 mod admit;
 mod amend;
+mod deferred;
 mod dispatch;
 mod entry;
 mod expire;
@@ -23,13 +24,13 @@ mod park;
 mod reads;
 mod window;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::change::Change;
-use crate::id::{Fence, Seq, TaskId};
+use crate::id::{Fence, Seq};
 use crate::limits::Limits;
 use crate::message::{Answer, Ask, AskNo, Effect, Event, Token};
 use crate::queue::Queues;
@@ -38,6 +39,7 @@ use crate::time::{BootTime, Now, Timestamp, Wake};
 use crate::wheel::Wheel;
 
 use admit::Creation;
+use deferred::{Awaited, Deferred};
 use entry::{Entries, Slot};
 use park::{Hold, Unparking};
 use reads::{Pending, Reads};
@@ -91,8 +93,7 @@ pub struct Engine {
     reads: Reads,
     /// Identities between look-up and record: a second create of the same waits.
     identities: FxHashSet<Identity>,
-    /// Requests that wait until something else about the same task is recorded.
-    deferred: Vec<(AskNo, Ask)>,
+    deferred: Deferred,
 
     changes: Vec<Change>,
     after: Vec<After>,
@@ -105,12 +106,13 @@ pub struct Engine {
 
     /// When this ownership began. What was due before it may have been running when the last one ended.
     owned_since: Timestamp,
-    /// Tasks that were being handled when the partition last failed here.
-    suspects: FxHashSet<Seq>,
+    /// Tasks that were being handled when the partition failed on this node, and at how many failures. Forgotten when
+    /// something about them is recorded: their row has the count by then.
+    suspects: BTreeMap<Seq, u16>,
     leaving: bool,
     released: bool,
     /// The task being handled: named if we fail, so that it can be set aside.
-    handling: Option<TaskId>,
+    handling: Option<Seq>,
     /// Reused, so that a tick allocates nothing.
     due: Vec<Slot>,
 }
@@ -213,14 +215,25 @@ impl Engine {
         self.holds.len()
     }
 
+    /// How often a request had to wait for another about the same task.
+    pub fn deferrals(&self) -> u64 {
+        self.deferred.times()
+    }
+
     /// The attempt that runs for this task.
     pub fn running(&self, seq: Seq) -> Option<Token> {
         self.entries.find(seq).and_then(|slot| self.entries[slot].token())
     }
 
-    /// The task that was being handled: the suspect when a handler of ours panicked.
-    pub fn suspect(&self) -> Option<TaskId> {
-        self.handling
+    /// What the next engine of this partition must know: the tasks that were being handled when it failed on this
+    /// node, and how often. If this engine has just panicked, that counts.
+    pub fn take_suspects(&mut self) -> BTreeMap<Seq, u16> {
+        let mut suspects = std::mem::take(&mut self.suspects);
+        if let Some(seq) = self.handling.take() {
+            let failures = suspects.entry(seq).or_default();
+            *failures = failures.saturating_add(1);
+        }
+        suspects
     }
 
     fn asked(&mut self, now: Now, no: AskNo, ask: Ask, out: &mut Vec<Effect>) {
@@ -230,6 +243,10 @@ impl Engine {
         if self.reads.asks() + self.deferred.len() >= self.settings.limits.asked_max {
             return out.push(Effect::Answer(no, Answer::Overloaded));
         }
+        self.take_up(now, no, ask, out);
+    }
+
+    fn take_up(&mut self, now: Now, no: AskNo, ask: Ask, out: &mut Vec<Effect>) {
         match ask {
             Ask::Create(drafts) => self.create(now, no, drafts, out),
             Ask::Amend(id, amendment) => self.amend(now, no, id, amendment, out),
@@ -269,15 +286,9 @@ impl Engine {
             }
             Some(Pending::Amend(ask, id, amendment, clock)) => {
                 self.task_found(now, ask, id, amendment, clock, found, out);
+                self.ask_line(now, Awaited::Task(id.seq), out);
             }
             None => {}
-        }
-    }
-
-    /// What was set aside for something in flight gets its turn.
-    fn ask_again(&mut self, now: Now, out: &mut Vec<Effect>) {
-        for (no, ask) in std::mem::take(&mut self.deferred) {
-            self.asked(now, no, ask, out);
         }
     }
 

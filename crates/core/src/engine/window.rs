@@ -322,6 +322,7 @@ impl Engine {
                 self.accept(now, task, out);
             }
         }
+        self.handling = None;
     }
 
     /// Whether a row that was read says something we do not know better ourselves.

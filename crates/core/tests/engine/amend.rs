@@ -264,3 +264,26 @@ fn a_task_given_to_another_handler_leaves_the_obstacle_of_the_old_one() {
         ",
     );
 }
+
+#[test]
+fn a_thousand_changes_of_one_task_at_once_wait_once_or_twice_each() {
+    // Each record asked all that waited again: with the number of changes, their cost grew with its square.
+    for due in ["100", "5000"] {
+        let moves: String = (0..1_000).map(|n| format!("1 move a to={due}.{n:03}\n")).collect();
+        let script = format!(
+            "
+            watch nobody
+            auto succeed a
+            0   accept a due={due}
+            1   hold_store records
+            1   move a to={due}.5
+            {moves}
+            2   let_store
+            2   assert deferrals <= 2100
+            2   assert finds <= 2100
+            6000 assert ended == 1
+            "
+        );
+        check(&script, "");
+    }
+}

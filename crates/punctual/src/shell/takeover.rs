@@ -231,7 +231,7 @@ impl<S: Store> Takeover<S> {
         let standing = until_answered(&self.observer, || self.store.standing(self.ending.partition)).await;
         let held = self.held().await;
         let live = self.live_tasks().await;
-        Inheritance { standing, held, live, suspects: Vec::new() }
+        Inheritance { standing, held, live, suspects: Default::default() }
     }
 
     async fn held(&self) -> Vec<Held> {

@@ -122,6 +122,24 @@ async fn an_impossible_fact_reloads_its_partition_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_at_which_its_partition_fails_three_times_is_set_aside() {
+    // Each reload began to count anew, because no failure left a trace in the store.
+    for (lies, expected) in [(2, EndState::Succeeded), (3, EndState::Dead)] {
+        let (world, log) = (World::of(1), Log::default());
+        let (observer, mut notes) = notes();
+        let liar = Liar::new(world.store.clone(), PartitionId(0), lies);
+        let builder = world.builder().observer(observer).handler("log", log.handler());
+        let scheduler = builder.start(liar).await.unwrap();
+        let suspect = id_of(&scheduler, task("suspect").after(secs(3600))).await;
+        let innocent = id_of(&scheduler, task("innocent").after(secs(7200))).await;
+        assert_eq!(scheduler.result(suspect).await.unwrap().state, expected);
+        assert_eq!(scheduler.result(innocent).await.unwrap().state, EndState::Succeeded);
+        let reloads = notes.so_far().into_iter().filter(|seen| matches!(seen, Seen::Reloaded(_))).count();
+        assert_eq!(reloads, lies);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_partition_beyond_help_does_not_keep_the_loop_busy() {
     let (world, log) = (World::of(4), Log::default());
     let (observer, mut notes) = notes();

@@ -181,6 +181,7 @@ impl World {
         let got = match what.as_str() {
             "loaded" => self.members.values().map(|node| node.loaded() as i64).sum(),
             "running" => self.members.values().map(|node| node.running_count() as i64).sum(),
+            "deferrals" => self.members.values().map(|node| node.deferrals() as i64).sum(),
             other => self.counts.get(other).copied().unwrap_or(0),
         };
         let expected = number(expected);
