@@ -22,7 +22,7 @@ impl Engine {
     /// Tasks that were kept waiting for too long.
     pub(super) fn expire_overdue(&mut self, now: Now, out: &mut Vec<Effect>) {
         while let Some(&(_, slot)) = self.deadlines.first().filter(|(at, _)| *at <= now.wall) {
-            self.handling = Some(self.entries[slot].task.id);
+            self.handling = Some(self.entries[slot].task.id.seq);
             self.detach(slot, out);
             self.expire(now, slot, out);
         }
