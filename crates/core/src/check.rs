@@ -25,6 +25,8 @@ pub enum Refusal {
     },
     /// A queue's name has a character that is not allowed.
     BadQueueName(Box<str>),
+    /// A namespace has a character that is not allowed.
+    BadNamespace(Box<str>),
     /// The payload is too large.
     PayloadTooLarge {
         /// How large it is, in bytes.
@@ -54,6 +56,7 @@ impl Refusal {
             Refusal::Empty(_) => "name_empty",
             Refusal::TooLong { .. } => "name_too_long",
             Refusal::BadQueueName(_) => "queue_name_invalid",
+            Refusal::BadNamespace(_) => "namespace_invalid",
             Refusal::PayloadTooLarge { .. } => "payload_too_large",
             Refusal::TimeOutOfRange(_) => "time_out_of_range",
             Refusal::ExpiresBeforeDue => "expires_before_due",
@@ -75,6 +78,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::BadQueueName(name) => {
                 write!(f, "queue name {name:?} may have only letters, digits, `_`, `-` and `.`")
+            }
+            Refusal::BadNamespace(name) => {
+                write!(f, "namespace {name:?} may have only letters, digits, `_`, `-` and `.`")
             }
             Refusal::PayloadTooLarge { bytes, max } => {
                 write!(
@@ -104,8 +110,17 @@ const OPTIONAL: [&str; 3] = ["the lane", "the unique key", "the name"];
 /// A queue's name: 1 to 100 letters, digits, `_`, `-` and `.`.
 pub fn queue_name(name: &str) -> Result<(), Refusal> {
     length("the queue's name", name, Limits::QUEUE_NAME_MAX)?;
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if name.chars().all(allowed) { Ok(()) } else { Err(Refusal::BadQueueName(name.into())) }
+    if is_plain(name) { Ok(()) } else { Err(Refusal::BadQueueName(name.into())) }
+}
+
+/// A namespace: 1 to 100 letters, digits, `_`, `-` and `.`.
+pub fn namespace(name: &str) -> Result<(), Refusal> {
+    length("the namespace", name, Limits::QUEUE_NAME_MAX)?;
+    if is_plain(name) { Ok(()) } else { Err(Refusal::BadNamespace(name.into())) }
+}
+
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 /// What was asked for, before it is routed.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use punctual::{EndState, Job, Limits, NewTask, Priority, QueueSettings, Rate, TaskId};
+use punctual::{EndState, Error, Job, Limits, NewTask, Priority, QueueSettings, Rate, TaskId};
 use punctual_store::faulty::Call;
 
 use super::script::Script;
@@ -197,4 +197,27 @@ async fn a_pause_is_not_undone_by_whoever_made_the_queue() {
     assert!(scheduler.queue("q").await.unwrap().paused, "it says that it is paused");
     pass(secs(600)).await;
     assert!(log.lines().is_empty(), "and it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_of_the_same_name_in_two_namespaces_are_two_queues() {
+    let (world, log) = (World::new(), Log::default());
+    let start = async |namespace: &str| {
+        world.start(world.builder().namespace(namespace).handler("log", log.handler())).await
+    };
+    let ours = start("ours").await;
+    ours.pause("mail").await.unwrap();
+    let waiting = id_of(&ours, task("ours").queue("mail")).await;
+    ours.stop(secs(0)).await.unwrap();
+    let theirs = start("theirs").await;
+    let id = id_of(&theirs, task("theirs").queue("mail")).await;
+    theirs.result(id).await.unwrap();
+    assert_ne!(id.queue, waiting.queue);
+    assert!(!theirs.queue("mail").await.unwrap().paused);
+    pass(secs(60)).await;
+    assert_eq!(log.lines(), ["theirs"], "a queue that is paused in another namespace is paused here too");
+    for bad in ["", "a/b", "a b", &"x".repeat(101)] {
+        let started = world.builder().namespace(bad).start(world.store.clone()).await;
+        assert!(matches!(started.err(), Some(Error::Refused(_))), "{bad}");
+    }
 }
