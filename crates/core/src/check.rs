@@ -25,6 +25,8 @@ pub enum Refusal {
     },
     /// A queue's name has a character that is not allowed.
     BadQueueName(Box<str>),
+    /// A namespace has a character that is not allowed.
+    BadNamespace(Box<str>),
     /// The payload is too large.
     PayloadTooLarge {
         /// How large it is, in bytes.
@@ -54,6 +56,7 @@ impl Refusal {
             Refusal::Empty(_) => "name_empty",
             Refusal::TooLong { .. } => "name_too_long",
             Refusal::BadQueueName(_) => "queue_name_invalid",
+            Refusal::BadNamespace(_) => "namespace_invalid",
             Refusal::PayloadTooLarge { .. } => "payload_too_large",
             Refusal::TimeOutOfRange(_) => "time_out_of_range",
             Refusal::ExpiresBeforeDue => "expires_before_due",
@@ -66,14 +69,18 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Empty(what) => {
-                write!(f, "{what} is empty: leave it out or give it at least one character")
+            Refusal::Empty(what) if OPTIONAL.contains(what) => {
+                write!(f, "{what} is empty: leave it out, or give it at least one character")
             }
+            Refusal::Empty(what) => write!(f, "{what} is empty: give it at least one character"),
             Refusal::TooLong { what, bytes, max } => {
                 write!(f, "{what} has {bytes} bytes, and {max} is the most: shorten it, or hash it")
             }
             Refusal::BadQueueName(name) => {
                 write!(f, "queue name {name:?} may have only letters, digits, `_`, `-` and `.`")
+            }
+            Refusal::BadNamespace(name) => {
+                write!(f, "namespace {name:?} may have only letters, digits, `_`, `-` and `.`")
             }
             Refusal::PayloadTooLarge { bytes, max } => {
                 write!(
@@ -97,17 +104,28 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// What a task need not have.
+const OPTIONAL: [&str; 3] = ["the lane", "the unique key", "the name"];
+
 /// A queue's name: 1 to 100 letters, digits, `_`, `-` and `.`.
 pub fn queue_name(name: &str) -> Result<(), Refusal> {
     length("the queue's name", name, Limits::QUEUE_NAME_MAX)?;
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if name.chars().all(allowed) { Ok(()) } else { Err(Refusal::BadQueueName(name.into())) }
+    if is_plain(name) { Ok(()) } else { Err(Refusal::BadQueueName(name.into())) }
+}
+
+/// A namespace: 1 to 100 letters, digits, `_`, `-` and `.`.
+pub fn namespace(name: &str) -> Result<(), Refusal> {
+    length("the namespace", name, Limits::QUEUE_NAME_MAX)?;
+    if is_plain(name) { Ok(()) } else { Err(Refusal::BadNamespace(name.into())) }
+}
+
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 /// What was asked for, before it is routed.
 pub fn spec(spec: &Spec, limits: &Limits) -> Result<(), Refusal> {
-    let names = [("the lane", &spec.lane), ("the unique key", &spec.unique_key), ("the name", &spec.name)];
-    for (what, name) in names {
+    for (what, name) in OPTIONAL.into_iter().zip([&spec.lane, &spec.unique_key, &spec.name]) {
         name.as_deref().map_or(Ok(()), |name| length(what, name, Limits::KEY_MAX))?;
     }
     match &spec.target {
@@ -179,6 +197,8 @@ fn rate(rate: Rate) -> Result<(), Refusal> {
     setting(rate.burst > 0, "rate.burst", "must be at least 1")
 }
 
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
 /// The limits of a node.
 pub fn limits(limits: &Limits) -> Result<(), Refusal> {
     setting((1..=1_000_000).contains(&limits.running_max), "running_max", "must be between 1 and 1,000,000")?;
@@ -192,6 +212,8 @@ pub fn limits(limits: &Limits) -> Result<(), Refusal> {
     setting(limits.breaker_failures >= 1, "breaker_failures", "must be at least 1")?;
     setting(limits.crashes_max >= 1, "crashes_max", "must be at least 1")?;
     setting(limits.left_per_mark >= 1, "left_per_mark", "must be at least 1")?;
+    setting(limits.prune_buckets_max >= 1, "prune_buckets_max", "must be at least 1")?;
+    setting(limits.prune_spread <= DAY, "prune_spread", "must not be above a day")?;
     setting((1..=1_000_000).contains(&limits.asked_max), "asked_max", "must be between 1 and 1,000,000")?;
     setting(limits.payload_max <= Limits::PAYLOAD_HARD_MAX, "payload_max", "must not be above 1 MiB")
 }
@@ -211,6 +233,18 @@ fn length(what: &'static str, text: &str, max: usize) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_name_is_refused_with_what_can_be_done_about_it() {
+        let text = |handler: &str, lane: Option<&str>| {
+            let mut bad = Spec::new(Target::Handler(handler.into()), Timestamp::MIN);
+            bad.lane = lane.map(Into::into);
+            spec(&bad, &Limits::default()).expect_err("it is empty").to_string()
+        };
+        let lane = "the lane is empty: leave it out, or give it at least one character";
+        assert_eq!(text("h", Some("")), lane);
+        assert_eq!(text("", None), "the handler's name is empty: give it at least one character");
+    }
 
     #[test]
     fn absurd_settings_are_refused_with_a_hint() {

@@ -1,5 +1,7 @@
 //! What a store knows, as the engine is told it.
 
+use std::time::Duration;
+
 use crate::id::TaskId;
 use crate::task::{EndState, EndedTask, Identity, Obstacle, Task, WindowId};
 use crate::time::Timestamp;
@@ -76,4 +78,27 @@ impl Found {
             Found::Forgotten { id, .. } => *id,
         }
     }
+}
+
+/// What history to drop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// A bucket may go when everything that succeeded, was cancelled or expired in it ended before this …
+    pub finished_before: Timestamp,
+    /// … and everything that died in it ended before this.
+    pub dead_before: Timestamp,
+    /// Identities of tasks that ended before this are forgotten, by whole hours.
+    pub identity_before: Timestamp,
+}
+
+/// What pruning did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pruned {
+    /// Buckets dropped.
+    pub buckets: usize,
+    /// Whether there is more to drop.
+    pub more: bool,
+    /// How far the times of the retention must move on, all alike, until more can go: what lets an owner wait
+    /// without looking. `None` when nothing is left. Says nothing while there is `more`.
+    pub next_in: Option<Duration>,
 }

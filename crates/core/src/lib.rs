@@ -12,6 +12,7 @@ pub mod id;
 pub mod limits;
 pub mod message;
 pub mod node;
+pub mod pruning;
 pub mod queue;
 pub mod retry;
 pub mod task;
@@ -21,7 +22,7 @@ pub mod wheel;
 pub use change::Change;
 pub use check::Refusal;
 pub use engine::{Engine, Settings};
-pub use facts::{Found, Held, Loaded, Query, Standing, WindowStanding};
+pub use facts::{Found, Held, Loaded, Pruned, Query, Retention, Standing, WindowStanding};
 pub use gate::{Conduct, Gate, Verdict};
 pub use id::{Epoch, Fence, PartitionId, Priority, QueueId, Route, Seq, TaskId};
 pub use limits::Limits;
@@ -30,6 +31,7 @@ pub use message::{
     Outcome, Token,
 };
 pub use node::{Effects, Node, Trust};
+pub use pruning::{Prune, Pruning};
 pub use queue::{OnConflict, OnExhausted, Past, QueueSettings, Queues, Rate};
 pub use retry::{RetryPolicy, Waits};
 pub use task::{

@@ -37,6 +37,10 @@ pub struct Limits {
     pub payload_max: usize,
     /// Requests that wait for an answer on this node; more are refused as overload.
     pub asked_max: usize,
+    /// Hours of a queue's history that are dropped at once.
+    pub prune_buckets_max: usize,
+    /// What a new owner does not know is looked for within this time, a little at a time: history that is to be dropped.
+    pub prune_spread: Duration,
 }
 
 impl Limits {
@@ -67,6 +71,8 @@ impl Default for Limits {
             past_grace: Duration::from_secs(10),
             payload_max: 256 * 1024,
             asked_max: 10_000,
+            prune_buckets_max: 8,
+            prune_spread: Duration::from_secs(600),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The closed lists of what can happen (events, in the past tense) and what is to be done (effects, as orders).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use bytes::Bytes;
 
 use crate::change::Change;
 use crate::facts::{Found, Held, Loaded, Query, Standing};
-use crate::id::{Epoch, Fence, PartitionId, Priority, QueueId, Route, TaskId};
+use crate::id::{Epoch, Fence, PartitionId, Priority, QueueId, Route, Seq, TaskId};
 use crate::queue::OnConflict;
 use crate::task::{EndState, Obstacle, RowKey, Spec, Task, WaitState, WindowId};
 use crate::time::Timestamp;
@@ -27,7 +28,8 @@ pub struct Draft {
     pub route: Route,
     /// The queue.
     pub queue: QueueId,
-    /// The queue's own for a task with a lane.
+    /// The queue's own for a task with a lane. The engine relies on all tasks of a lane having the same, so that one
+    /// window has them in order: whoever keeps queues must not change theirs.
     pub priority: Priority,
     /// What is asked for.
     pub spec: Arc<Spec>,
@@ -62,6 +64,9 @@ pub enum Amendment {
     Run,
     /// It is to be tried again, with a fresh count of attempts: a blocked head or a dead task.
     Retry,
+    /// It is to end, if its `expires_at` has passed. (So does whatever else is asked of such a task; this asks for
+    /// nothing else.)
+    Expire,
 }
 
 /// What users are told. Nothing is answered before it is on stable storage.
@@ -201,8 +206,9 @@ pub struct Inheritance {
     /// Attempts of an earlier ownership that still run on this very node, or whose report is
     /// not recorded yet.
     pub live: Vec<(Token, Task)>,
-    /// Tasks that were being handled when the partition failed on this node.
-    pub suspects: Vec<TaskId>,
+    /// Tasks that were being handled when the partition failed on this node, and at how many failures. The node itself
+    /// remembers these.
+    pub suspects: BTreeMap<Seq, u16>,
 }
 
 /// What is to be done for a partition.

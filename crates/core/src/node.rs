@@ -1,6 +1,7 @@
 //! All partitions of one node and their gate: routes events in, effects out, and keeps one bad partition from
 //! harming its neighbours. Still pure: the shell around it waits, reads and writes.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -26,7 +27,9 @@ pub struct Node {
     live: FxHashMap<(PartitionId, Seq), LiveAttempt>,
     /// Nothing starts after this, because somebody else may believe the partitions are free.
     trusted_until: BootTime,
-    suspects: FxHashMap<PartitionId, Vec<TaskId>>,
+    /// From one engine of a partition to the next: the tasks that were being handled when it failed, and how often.
+    /// A failure leaves no trace in the store, so that only the node can tell the third from the first.
+    suspects: FxHashMap<PartitionId, BTreeMap<Seq, u16>>,
     recording: bool,
     effects: Vec<Effect>,
 }
@@ -163,7 +166,8 @@ impl Node {
 
     /// Others own this partition now, or nobody knows what was recorded: what we thought of it counts no more.
     pub fn forget(&mut self, now: Now, partition: PartitionId) {
-        if self.engines.remove(partition).is_some() {
+        if let Some(mut engine) = self.engines.remove(partition) {
+            self.suspects.insert(partition, engine.take_suspects());
             let live = &self.live;
             self.gate.forget_partition(now, partition, |seq| live.contains_key(&(partition, seq)));
             // Granted, but its start was still being recorded: it never began, and nobody will report on it.
@@ -268,6 +272,11 @@ impl Node {
         self.engines.iter().map(Engine::loaded).sum()
     }
 
+    /// How often requests had to wait for others about the same task.
+    pub fn deferrals(&self) -> u64 {
+        self.engines.iter().map(Engine::deferrals).sum()
+    }
+
     /// How many attempts run.
     pub fn running_count(&self) -> usize {
         self.gate.running()
@@ -311,8 +320,6 @@ impl Node {
         let handled = catch_unwind(AssertUnwindSafe(|| engine.handle(now, event, &mut effects)));
         if handled.is_err() {
             effects.clear();
-            let suspect = engine.suspect();
-            self.suspects.entry(partition).or_default().extend(suspect);
             self.forget(now, partition);
             out.push((fence, Effect::ReloadPartition));
         } else {

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
+use crate::facts::Retention;
 use crate::id::{Priority, QueueId};
 use crate::retry::RetryPolicy;
+use crate::task::EndState;
+use crate::time::Timestamp;
 
 /// The settings of one queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,7 +18,8 @@ pub struct QueueSettings {
     pub retry: RetryPolicy,
     /// What happens to a lane whose head has run out of attempts.
     pub on_exhausted: OnExhausted,
-    /// The priority of tasks with a lane, and of others that name none.
+    /// The priority of tasks with a lane, and of others that name none. Decided when the queue is made: a lane lies
+    /// in the window of its queue's priority, and in two windows it would have two orders.
     pub priority: Priority,
     /// How many attempts may run at once on this node; `None`: as many as there are slots.
     pub running_max: Option<u32>,
@@ -25,7 +29,8 @@ pub struct QueueSettings {
     pub paused: bool,
     /// How long an attempt may take before it is stopped and counted as failed.
     pub timeout: Duration,
-    /// All tasks in one partition, so that the limits above are exact in a cluster.
+    /// All tasks in one partition, so that the limits above are exact in a cluster. Decided when the queue is made:
+    /// the tasks of a lane or a unique key must not lie in two partitions.
     pub pinned: bool,
     /// Each start is recorded, and waited for, before the attempt begins: no two copies, even
     /// across a change of owner.
@@ -36,6 +41,25 @@ pub struct QueueSettings {
     pub keep_succeeded: Duration,
     /// How long a dead task can be looked up and retried.
     pub keep_dead: Duration,
+    /// How long a unique key is remembered after its task has ended; never shorter than the task itself.
+    pub keep_identities: Duration,
+}
+
+impl QueueSettings {
+    /// How long after its end a task that ended so can be looked up.
+    pub fn keep(&self, state: EndState) -> Duration {
+        if state == EndState::Dead { self.keep_dead } else { self.keep_succeeded }
+    }
+
+    /// What need not be kept any longer.
+    pub fn retention(&self, now: Timestamp) -> Retention {
+        let identities = self.keep_identities.max(self.keep_succeeded).max(self.keep_dead);
+        Retention {
+            finished_before: now - self.keep_succeeded,
+            dead_before: now - self.keep_dead,
+            identity_before: now - identities,
+        }
+    }
 }
 
 impl Default for QueueSettings {
@@ -53,6 +77,7 @@ impl Default for QueueSettings {
             past: Past::Reject,
             keep_succeeded: Duration::from_secs(24 * 3600),
             keep_dead: Duration::from_secs(7 * 24 * 3600),
+            keep_identities: Duration::from_secs(14 * 24 * 3600),
         }
     }
 }
@@ -111,6 +136,18 @@ impl Queues {
     /// The settings of a queue; the defaults for one that has none of its own.
     pub fn get(&self, queue: QueueId) -> &QueueSettings {
         self.settings.get(&queue).unwrap_or(&self.fallback)
+    }
+
+    /// The settings that a queue was given; `None` when it has the defaults.
+    pub fn own(&self, queue: QueueId) -> Option<&QueueSettings> {
+        self.settings.get(&queue).map(|settings| &**settings)
+    }
+
+    /// The queues that were given settings, in order.
+    pub fn numbers(&self) -> Vec<QueueId> {
+        let mut numbers: Vec<QueueId> = self.settings.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Gives a queue its settings.

@@ -192,6 +192,18 @@ impl Task {
         self.crashes = 0;
     }
 
+    /// Whether its `expires_at` has come: no attempt may start any more.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.spec.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+
+    /// When it may start. Its row may lie later: none is filed below its window's low-water mark, and when the wall
+    /// clock was set back, a new task can be due before that. Once it was tried, only its row knows its time.
+    pub fn due_at(&self) -> Timestamp {
+        let untried = self.attempts == 0 && self.state == WaitState::Scheduled;
+        if untried { self.spec.at.min(self.wake_at) } else { self.wake_at }
+    }
+
     /// Where its row lies.
     pub fn place(&self) -> Place {
         let key = self.key();

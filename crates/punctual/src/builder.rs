@@ -84,6 +84,14 @@ impl Builder {
         self
     }
 
+    /// The namespace of the queues that this scheduler names: one of the same name in another namespace is another
+    /// queue. `default` if nothing is said; 1 to 100 letters, digits, `_`, `-` and `.`. It keeps names apart, and is no
+    /// wall: the scheduler runs all tasks of its store, finds any by its id, and lists all when no queue is named.
+    pub fn namespace(mut self, namespace: &str) -> Builder {
+        self.namespace = namespace.into();
+        self
+    }
+
     /// Begins. Returns when the scheduler owns every partition of the store. Another scheduler that was at work on
     /// the store is pushed aside: what it tries to record from now on is refused.
     pub async fn start<S: Store>(self, store: S) -> Result<Scheduler<S>, Error> {
@@ -124,6 +132,7 @@ impl Builder {
 
     fn check_names(&self) -> Result<(), Refusal> {
         check_name("the scheduler's name", &self.name)?;
+        punctual_core::check::namespace(&self.namespace)?;
         self.handlers.receivers().iter().try_for_each(|name| check_name("the handler's name", name))
     }
 

@@ -3,8 +3,10 @@
 //! Two clocks are read together: wall time, which people mean when they say "at nine", and the boot-time clock, which
 //! never steps and goes on while the machine sleeps. Comparing them shows when the wall clock was set. A step back
 //! only means waiting again; a large jump forward could fire next year's tasks today, so it is held back until the new
-//! time has stayed for a while. Decision record: `docs/decisions/0005-clocks.md`.
+//! time has stayed for a while. A process that starts has seen no step; it compares its clock with the time that was
+//! last trusted on its store. Decision record: `docs/decisions/0005-clocks.md`.
 
+use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,6 +21,8 @@ pub struct Clock {
     jump_max: Duration,
     /// It is believed when it has stayed for so long.
     believe_after: Duration,
+    /// At the start, a clock that is further ahead of the time last trusted is not believed at once.
+    away_max: Duration,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -33,6 +37,8 @@ enum Source {
 struct Seen {
     last: Option<Now>,
     doubt: Option<Doubt>,
+    /// The time last trusted before this process began, if its clock did not go with that.
+    trusted_before: Option<Timestamp>,
     /// A step that nobody was told of yet.
     untold: Option<ClockStep>,
 }
@@ -54,6 +60,44 @@ pub struct ClockStep {
     pub micros: i64,
     /// Whether the new time is believed. If not, time goes on as before until it is.
     pub believed: bool,
+}
+
+/// A wall clock that does not go with the time that was last trusted on the store. Its text says what to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OddStart {
+    /// It is far ahead. Time goes on from where it was until the clock has stayed so for a while.
+    Ahead {
+        /// How far.
+        by: Duration,
+        /// How long it must stay to be believed.
+        believed_after: Duration,
+    },
+    /// It is behind. It is believed: nothing starts before its time, and nothing that has ended starts again.
+    Behind {
+        /// How far.
+        by: Duration,
+    },
+}
+
+impl fmt::Display for OddStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let days = |by: &Duration| by.as_secs_f64() / 86_400.0;
+        match self {
+            OddStart::Ahead { by, believed_after } => write!(
+                f,
+                "the wall clock is {:.1} days ahead of when this store was last in use: if it is wrong, set it right \
+                 within {} s, or all that is due until then starts; if it is right, there is nothing to do",
+                days(by),
+                believed_after.as_secs(),
+            ),
+            OddStart::Behind { by } => write!(
+                f,
+                "the wall clock is {:.1} days behind when this store was last in use: set it right; until then tasks \
+                 wait for their time on this clock, and what has ended does not run again",
+                days(by),
+            ),
+        }
+    }
 }
 
 /// Differences between the clocks below this are no step …
@@ -81,11 +125,19 @@ impl Clock {
         self
     }
 
+    /// Changes how far ahead of the time last trusted the clock of a starting process may be: time that the machine
+    /// was off. Further ahead, it is believed only when it has stayed, as after a jump. `Duration::MAX` trusts any.
+    pub fn guard_start(mut self, away_max: Duration) -> Clock {
+        self.away_max = away_max;
+        self
+    }
+
     fn from(source: Source) -> Clock {
         Clock {
             source,
             jump_max: Duration::from_secs(600),
             believe_after: Duration::from_secs(60),
+            away_max: Duration::from_secs(365 * 86_400),
             seen: Arc::default(),
         }
     }
@@ -100,6 +152,24 @@ impl Clock {
     /// The time to decide by. A step is left for [`Clock::read`] to tell.
     pub fn now(&self) -> Now {
         self.look(&mut self.seen.lock().expect("nothing panics while it is held"))
+    }
+
+    /// A process begins on a store where `trusted` was the last time that was trusted. Says what is odd about that.
+    pub fn begin_after(&self, trusted: Timestamp) -> Option<OddStart> {
+        let mut seen = self.seen.lock().expect("nothing panics while it is held");
+        let now = self.look(&mut seen);
+        let (ahead, behind) = (now.wall.since(trusted), trusted.since(now.wall));
+        if ahead > self.away_max {
+            let believed = Now { wall: trusted, boot: now.boot };
+            seen.doubt = Some(Doubt { believed, since: now.boot, ahead });
+        } else if behind <= self.jump_max {
+            return None;
+        }
+        seen.trusted_before = Some(trusted);
+        Some(match seen.doubt {
+            Some(_) => OddStart::Ahead { by: ahead, believed_after: self.believe_after },
+            None => OddStart::Behind { by: behind },
+        })
     }
 
     fn look(&self, seen: &mut Seen) -> Now {
@@ -121,7 +191,7 @@ impl Clock {
     fn weigh(&self, seen: &mut Seen, now: Now, micros: i64) -> bool {
         let ahead_before = seen.doubt.map_or(0, |doubt| doubt.ahead.as_micros() as i64);
         let ahead = ahead_before + micros;
-        if ahead <= self.jump_max.as_micros() as i64 {
+        if ahead <= self.jump_max.as_micros() as i64 || self.corrects_the_start(seen, now, ahead) {
             seen.doubt = None;
             return true;
         }
@@ -129,6 +199,13 @@ impl Clock {
         let believed = Now { wall: now.wall - ahead, boot: now.boot };
         seen.doubt = Some(Doubt { believed, since: now.boot, ahead });
         false
+    }
+
+    /// Whether a clock that was odd at the start now shows what could have been believed there.
+    fn corrects_the_start(&self, seen: &Seen, now: Now, ahead_micros: i64) -> bool {
+        let Some(trusted) = seen.trusted_before else { return false };
+        let believed = Timestamp::from_micros(now.wall.as_micros() - ahead_micros);
+        believed <= trusted + self.believe_after && now.wall <= trusted + self.away_max
     }
 
     fn believed(&self, seen: &mut Seen, now: Now) -> Now {
@@ -215,8 +292,10 @@ impl SimulatedClock {
 mod tests {
     use super::*;
 
+    const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
     fn clock() -> (SimulatedClock, Clock) {
-        let simulated = SimulatedClock::new(Timestamp::from_secs(1_000_000));
+        let simulated = SimulatedClock::new(Timestamp::from_secs(1_800_000_000));
         (simulated.clone(), Clock::simulated(simulated))
     }
 
@@ -277,6 +356,53 @@ mod tests {
         assert_eq!(user.now(), first);
         assert_eq!(clock.read(), (first, Some(ClockStep { micros: 86_400_000_000, believed: false })));
         assert_eq!(clock.read(), (first, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_start_far_ahead_of_what_was_trusted_is_believed_only_after_it_has_stayed() {
+        let (hands, clock) = clock();
+        let trusted = hands.now().wall - 2 * YEAR;
+        let odd = OddStart::Ahead { by: 2 * YEAR, believed_after: Duration::from_secs(60) };
+        assert_eq!(clock.begin_after(trusted), Some(odd));
+        assert_eq!(clock.now().wall, trusted);
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(clock.now().wall, trusted + Duration::from_secs(59));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(clock.now(), hands.now());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_date_that_is_put_right_soon_after_the_start_is_believed_at_once() {
+        // The machine was off for a month, or began in 1970; either way its date was wrong by years at first.
+        for wrong in [3 * YEAR, Duration::ZERO] {
+            let (hands, clock) = clock();
+            let right = hands.now().wall;
+            let trusted = right - Duration::from_secs(30 * 86_400);
+            let start = if wrong.is_zero() { Timestamp::MIN } else { right + wrong };
+            hands.step_wall(start.as_micros() - right.as_micros());
+            assert!(clock.begin_after(trusted).is_some());
+            tokio::time::advance(Duration::from_secs(5)).await;
+            hands.step_wall(right.as_micros() - start.as_micros());
+            assert_eq!(clock.now(), hands.now(), "{wrong:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_start_after_a_holiday_is_believed_and_later_jumps_are_weighed_as_ever() {
+        let (hands, clock) = clock();
+        assert_eq!(clock.begin_after(hands.now().wall - Duration::from_secs(30 * 86_400)), None);
+        assert_eq!(clock.now(), hands.now());
+        hands.step_wall(86_400_000_000);
+        assert_ne!(clock.now(), hands.now());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_start_behind_what_was_trusted_is_believed_and_said() {
+        let (hands, clock) = clock();
+        let day = Duration::from_secs(86_400);
+        assert_eq!(clock.begin_after(hands.now().wall + day), Some(OddStart::Behind { by: day }));
+        assert_eq!(clock.now(), hands.now());
+        assert_eq!(clock.begin_after(hands.now().wall + Duration::from_secs(60)), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,11 +12,11 @@ use crate::stored_queue::{decode, encode};
 
 /// Where the last number given lies in the store's map.
 const LAST_NUMBER: &str = "queue-number";
+/// What the keys of queues begin with.
+const ALL_QUEUES: &str = "queue/";
 const QUEUES_PAGE: usize = 1_000;
-const PINNED_LATER: Refusal = Refusal::BadSetting {
-    what: "pinned",
-    hint: "is decided when a queue is made: make another queue, and move what sends tasks there",
-};
+const DECIDED_ONCE: &str =
+    "is decided when a queue is made: make another queue, and move what sends tasks there";
 
 /// A queue as users and the store know it.
 #[derive(Clone, Debug)]
@@ -45,15 +45,19 @@ impl<S: Store> Directory<S> {
         Directory { store, namespace: namespace.into(), known: RwLock::default() }
     }
 
-    /// Reads all queues, so that each begins with its settings and not with the defaults.
+    /// Reads all queues, so that each begins with its settings and not with the defaults: also those of other namespaces,
+    /// because their tasks run here too.
     pub async fn read_all(&self, now: Timestamp) -> Result<Vec<Queue>, Error> {
-        let prefix = self.key("");
+        let own = self.key("");
         let (mut queues, mut after) = (Vec::new(), None::<Box<str>>);
         loop {
-            let page = self.store.entries(now, &prefix, after.as_deref(), QUEUES_PAGE).await?;
+            let page = self.store.entries(now, ALL_QUEUES, after.as_deref(), QUEUES_PAGE).await?;
             for (key, entry) in &page {
                 let queue = read(entry)?;
-                self.remember(&key[prefix.len()..], queue.clone());
+                match key.strip_prefix(&own) {
+                    Some(name) => _ = self.remember(name, queue.clone()),
+                    None => self.remember_settings(&queue),
+                }
                 queues.push(queue);
             }
             match page.last() {
@@ -106,9 +110,10 @@ impl<S: Store> Directory<S> {
             let settings = change(before.as_ref().map_or(&QueueSettings::default(), |queue| &queue.settings));
             punctual_core::check::queue(&settings)?;
             let id = match before {
-                // Tasks of one lane, or of one unique key, would lie in two partitions.
-                Some(queue) if queue.settings.pinned != settings.pinned => return Err(PINNED_LATER.into()),
-                Some(queue) => queue.id,
+                Some(queue) => {
+                    refuse_to_split(&queue.settings, &settings)?;
+                    queue.id
+                }
                 None => self.next_number(now).await?,
             };
             let version = entry.map(|entry| entry.version);
@@ -135,6 +140,11 @@ impl<S: Store> Directory<S> {
         }
     }
 
+    fn remember_settings(&self, queue: &Queue) {
+        let mut known = self.known.write().expect("nothing panics while it is held");
+        known.settings.insert(queue.id, queue.settings.clone());
+    }
+
     /// Keeps the newest of what was heard of a queue, in whatever order it is heard.
     fn remember(&self, name: &str, queue: Queue) -> Queue {
         let mut known = self.known.write().expect("nothing panics while it is held");
@@ -147,8 +157,19 @@ impl<S: Store> Directory<S> {
     }
 
     fn key(&self, name: &str) -> String {
-        format!("queue/{}/{name}", self.namespace)
+        format!("{ALL_QUEUES}{}/{name}", self.namespace)
     }
+}
+
+/// What decides where the tasks of a lane lie cannot change while some may be waiting: they would lie in two
+/// partitions or in two windows, and lose their order. Of two partitions, neither would know the other's unique keys.
+fn refuse_to_split(before: &QueueSettings, after: &QueueSettings) -> Result<(), Refusal> {
+    let split = match (before.pinned != after.pinned, before.priority != after.priority) {
+        (true, _) => "pinned",
+        (_, true) => "priority",
+        _ => return Ok(()),
+    };
+    Err(Refusal::BadSetting { what: split, hint: DECIDED_ONCE })
 }
 
 fn read(entry: &MapEntry) -> Result<Queue, Error> {

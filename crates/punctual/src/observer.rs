@@ -1,8 +1,8 @@
 //! What the shell does, as it does it: for metrics, and for tests that wait for events.
 
-use punctual_core::{Attempt, Change, Fence, Outcome, PartitionId, Token};
+use punctual_core::{Attempt, Change, Fence, Outcome, PartitionId, QueueId, Token};
 
-use crate::clock::ClockStep;
+use crate::clock::{ClockStep, OddStart};
 
 /// Something the shell did or noticed.
 #[derive(Debug)]
@@ -21,8 +21,12 @@ pub enum Note<'a> {
     PartitionReloaded(PartitionId),
     /// A partition was given up in good order.
     PartitionReleased(PartitionId),
+    /// So many hours of a queue's history were dropped.
+    HistoryDropped(Fence, QueueId, usize),
     /// The wall clock was set.
     ClockStepped(ClockStep),
+    /// The wall clock does not go with the time that was last trusted on this store. The text says what to do.
+    OddStart(OddStart),
     /// The store did not do as asked; it is asked again.
     StoreTrouble(&'a str),
 }

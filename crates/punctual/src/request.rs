@@ -7,6 +7,7 @@ use punctual_core::{
     TaskId, Timestamp,
 };
 use punctual_store::{Query, Store};
+use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
 use crate::directory::Queue;
@@ -14,7 +15,7 @@ use crate::error::Error;
 use crate::scheduler::Scheduler;
 use crate::shell::Command;
 use crate::task::{Checked, NewTask};
-use crate::view::Scheduled;
+use crate::view::{Page, Scheduled};
 
 impl<S: Store> Scheduler<S> {
     pub(crate) async fn change_queue(
@@ -86,6 +87,22 @@ impl<S: Store> Scheduler<S> {
         self.ask_partition(id.partition(self.inner.partitions), Ask::Amend(id, amendment)).await
     }
 
+    /// Ends what is past its deadline: it is not live, although nobody has looked at it since.
+    pub(crate) async fn without_overdue(&self, mut page: Page) -> Page {
+        let now = self.now();
+        let overdue = page.tasks.iter().filter_map(|found| match found {
+            Found::Live(task) => Some(task.id).filter(|_| task.has_expired(now)),
+            _ => None,
+        });
+        let ends = overdue.map(|id| async move {
+            matches!(self.ask(id, Amendment::Expire).await, Ok(Answer::Ended(_))).then_some(id)
+        });
+        let ended = futures_util::future::join_all(ends).await;
+        let ended: FxHashSet<TaskId> = ended.into_iter().flatten().collect();
+        page.tasks.retain(|found| !ended.contains(&found.id()));
+        page
+    }
+
     async fn ask_partition(&self, partition: PartitionId, ask: Ask) -> Result<Answer, Error> {
         self.refuse_when_stopping()?;
         let (reply, answer) = oneshot::channel();
@@ -110,12 +127,10 @@ impl<S: Store> Scheduler<S> {
     pub(crate) async fn refuse_expired(&self, id: TaskId, at: Timestamp) -> Result<(), Error> {
         let partition = id.partition(self.inner.partitions);
         let found = self.inner.store.find(partition, &[Query::Id(id)]).await?;
-        match found.into_iter().next().flatten() {
-            Some(Found::Live(task)) if task.spec.expires_at.is_some_and(|expires_at| expires_at <= at) => {
-                Err(Refusal::ExpiresBeforeDue.into())
-            }
-            _ => Ok(()),
-        }
+        let Some(Found::Live(task)) = found.into_iter().next().flatten() else { return Ok(()) };
+        let too_late = task.spec.expires_at.is_some_and(|expires_at| expires_at <= at);
+        // What has expired by now is said to have ended when it is asked for.
+        if too_late && !task.has_expired(self.now()) { Err(Refusal::ExpiresBeforeDue.into()) } else { Ok(()) }
     }
 
     fn refuse_when_stopping(&self) -> Result<(), Error> {

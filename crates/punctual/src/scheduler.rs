@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::{
-    Amendment, Draft, Found, Limits, PartitionId, Past, QueueSettings, Refusal, Spec, Task, TaskId,
+    Amendment, Answer, Draft, Found, Limits, PartitionId, Past, QueueSettings, Refusal, Spec, Task, TaskId,
     Timestamp, check,
 };
 use punctual_store::{PageKey, Query, Store};
@@ -159,8 +159,19 @@ impl<S: Store> Scheduler<S> {
         amended(self.ask(id, Amendment::Retry).await?)
     }
 
-    /// Looks a task up.
+    /// Looks a task up. One that is past its `expires_at` and was not looked at since is ended by this.
     pub async fn find(&self, id: TaskId) -> Result<Option<TaskView>, Error> {
+        let view = self.look(id).await?;
+        if !view.as_ref().is_some_and(|view| view.is_overdue(self.now())) {
+            return Ok(view);
+        }
+        match self.ask(id, Amendment::Expire).await {
+            Ok(Answer::Ended(_)) => self.look(id).await,
+            _ => Ok(view),
+        }
+    }
+
+    async fn look(&self, id: TaskId) -> Result<Option<TaskView>, Error> {
         let partition = id.partition(self.inner.partitions);
         let found = self.inner.store.find(partition, &[Query::Id(id)]).await?;
         let Some(found) = found.into_iter().next().flatten() else { return Ok(None) };
@@ -171,7 +182,8 @@ impl<S: Store> Scheduler<S> {
     }
 
     /// A page of 1 to 1,000 tasks. Pass the page's `next` to go on; what arrives meanwhile neither hides nor
-    /// repeats what was there.
+    /// repeats what was there. Tasks past their `expires_at` that were not looked at since are ended by this, and left
+    /// out of a page of live ones.
     pub async fn list(&self, filter: &Filter, from: Option<PageKey>, limit: usize) -> Result<Page, Error> {
         if !(1..=PAGE_MAX).contains(&limit) {
             return Err(Refusal::BadSetting { what: "limit", hint: "must be 1 to 1,000" }.into());
@@ -181,7 +193,8 @@ impl<S: Store> Scheduler<S> {
             let Some(queue) = self.queue_if_there(name).await? else { return Ok(Page::default()) };
             rest.queue = Some(queue.id);
         }
-        Ok(self.inner.store.list(&rest, from, limit).await?.into())
+        let page = self.inner.store.list(&rest, from, limit).await?;
+        Ok(self.without_overdue(page.into()).await)
     }
 
     /// Waits until a task has ended. Returns at once if it has.
@@ -199,7 +212,8 @@ impl<S: Store> Scheduler<S> {
         }
     }
 
-    /// Changes a queue's settings; makes the queue if there is none.
+    /// Changes a queue's settings; makes the queue if there is none. `pinned` and `priority` are decided when it is
+    /// made, by this or by the first task: after that another value is refused as `setting_invalid`.
     pub async fn set_queue(&self, name: &str, settings: QueueSettings) -> Result<(), Error> {
         self.change_queue(name, move |_| settings.clone()).await
     }
@@ -224,8 +238,7 @@ impl<S: Store> Scheduler<S> {
     pub async fn load(&self) -> Result<Load, Error> {
         let (reply, measured) = oneshot::channel();
         self.tell(Command::Measure(reply)).await?;
-        let (in_memory, running) = measured.await.map_err(|_| Error::Stopped)?;
-        Ok(Load { in_memory, running })
+        measured.await.map_err(|_| Error::Stopped)
     }
 
     /// What time it is, as this scheduler believes: `after` counts from here.

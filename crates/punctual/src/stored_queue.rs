@@ -1,4 +1,4 @@
-//! How a queue's settings look at rest. The first byte is the version of this format.
+//! How a queue's settings look at rest. The first byte is the version of this format; older ones stay readable.
 
 use std::time::Duration;
 
@@ -7,8 +7,10 @@ use punctual_core::{OnExhausted, Past, Priority, QueueId, QueueSettings, Rate, R
 use punctual_store::Cause;
 use serde::{Deserialize, Serialize};
 
-const VERSION: u8 = 1;
+/// Since 2 it also says how long identities are kept.
+const VERSION: u8 = 2;
 
+/// All there was in version 1, and the beginning of version 2.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     id: u32,
@@ -51,15 +53,18 @@ pub(crate) fn encode(id: QueueId, settings: &QueueSettings) -> Bytes {
         keep_succeeded: settings.keep_succeeded,
         keep_dead: settings.keep_dead,
     };
-    postcard::to_extend(&stored, vec![VERSION]).expect("plain fields can always be written").into()
+    postcard::to_extend(&(stored, settings.keep_identities), vec![VERSION])
+        .expect("plain fields can always be written")
+        .into()
 }
 
 /// The queue behind bytes.
 pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings), Cause> {
-    let Some((&VERSION, rest)) = bytes.split_first() else {
-        return Err("a queue's settings are of a version this program does not know".into());
+    let (stored, keep_identities): (Stored, Duration) = match bytes.split_first() {
+        Some((1, rest)) => (postcard::from_bytes(rest)?, QueueSettings::default().keep_identities),
+        Some((&VERSION, rest)) => postcard::from_bytes(rest)?,
+        _ => return Err("a queue's settings are of a version this program does not know".into()),
     };
-    let stored: Stored = postcard::from_bytes(rest)?;
     let settings = QueueSettings {
         retry: retry(stored.retry)?,
         on_exhausted: if stored.dead_letter { OnExhausted::DeadLetter } else { OnExhausted::Block },
@@ -73,6 +78,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings), Cause> {
         past: if stored.run_past { Past::RunNow } else { Past::Reject },
         keep_succeeded: stored.keep_succeeded,
         keep_dead: stored.keep_dead,
+        keep_identities,
     };
     punctual_core::check::queue(&settings)?;
     Ok((QueueId(stored.id), settings))
@@ -116,6 +122,7 @@ mod tests {
             pinned: true,
             exclusive: true,
             past: Past::RunNow,
+            keep_identities: Duration::from_secs(1),
             ..QueueSettings::default()
         };
         for settings in [QueueSettings::default(), odd] {
@@ -125,9 +132,19 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_the_first_version_are_read() {
+        let mut old = encode(QueueId(7), &QueueSettings::default()).to_vec();
+        let identities = postcard::to_stdvec(&QueueSettings::default().keep_identities);
+        old.truncate(old.len() - identities.expect("a duration can be written").len());
+        old[0] = 1;
+        let (id, read) = decode(&old).expect("it was written by an older Punctual");
+        assert_eq!((id, read), (QueueId(7), QueueSettings::default()));
+    }
+
+    #[test]
     fn a_newer_version_or_damage_is_refused() {
         assert!(decode(&[]).is_err());
-        assert!(decode(&[2, 0, 0]).is_err());
+        assert!(decode(&[3, 0, 0]).is_err());
         let whole = encode(QueueId(7), &QueueSettings::default());
         for cut in 1..whole.len() {
             assert!(decode(&whole[..cut]).is_err(), "cut at {cut}");

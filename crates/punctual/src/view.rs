@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use punctual_core::{EndState, Found, Target, TaskId, WaitState};
+use punctual_core::{EndState, Found, Target, TaskId, Timestamp, WaitState};
 use punctual_store::PageKey;
 use serde::de::DeserializeOwned;
 
@@ -45,6 +45,11 @@ pub struct TaskView {
 }
 
 impl TaskView {
+    /// Whether it is past its `expires_at`, and nobody has put its end on record.
+    pub(crate) fn is_overdue(&self, now: Timestamp) -> bool {
+        self.running.is_none() && matches!(&self.found, Found::Live(task) if task.has_expired(now))
+    }
+
     /// How far it has come, in one word.
     pub fn state(&self) -> TaskState {
         match &self.found {
@@ -140,6 +145,8 @@ pub struct Load {
     pub in_memory: usize,
     /// Attempts that run.
     pub running: usize,
+    /// Callers who wait for a task to end. Some may have stopped waiting, and are forgotten a little later.
+    pub waiters: usize,
 }
 
 /// Which tasks to list.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual_core::{Change, EndState, Fence, Loaded, Standing, Task, Timestamp};
+use punctual_core::{Change, EndState, Fence, Loaded, Retention, Standing, Task, Timestamp};
 
 /// A bug to plant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,11 +39,23 @@ pub enum Bug {
     HandOverForgetsWhatRuns,
     /// A node's clock is ahead of what its own machine shows.
     ClockRunsAhead,
+    /// History is dropped before its time.
+    HistoryIsDroppedEarly,
+    /// Unique keys are forgotten as soon as their tasks have ended.
+    IdentitiesAreForgottenEarly,
+    /// History is never dropped, and the store says that there is none.
+    HistoryIsNeverDropped,
+    /// A node keeps in memory whatever is near, however much it is.
+    LimitsAreIgnored,
+    /// The store names a task twice in one page, which cannot be.
+    PagesRepeatATask,
+    /// A take-over reads through everything that ever was, and takes its time.
+    TakeoverReadsEverything,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 16] = [
+    pub const ALL: [Bug; 22] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -60,6 +72,12 @@ impl Bug {
         Bug::ZombieTrustsItself,
         Bug::HandOverForgetsWhatRuns,
         Bug::ClockRunsAhead,
+        Bug::HistoryIsDroppedEarly,
+        Bug::IdentitiesAreForgottenEarly,
+        Bug::HistoryIsNeverDropped,
+        Bug::LimitsAreIgnored,
+        Bug::PagesRepeatATask,
+        Bug::TakeoverReadsEverything,
     ];
 
     /// The bug of that name.
@@ -110,11 +128,25 @@ impl Bug {
         }
     }
 
+    /// What is dropped instead.
+    pub fn bend_retention(self, retention: &mut Retention) {
+        match self {
+            Bug::HistoryIsDroppedEarly => {
+                retention.finished_before = retention.finished_before + Duration::from_secs(1);
+            }
+            Bug::IdentitiesAreForgottenEarly => retention.identity_before = Timestamp::MAX,
+            _ => {}
+        }
+    }
+
     /// What a load brings instead.
     pub fn bend_loaded(self, limit: usize, loaded: &mut Loaded) {
         if self == Bug::FullPageLosesItsLastRow && loaded.tasks.len() == limit && limit > 1 {
             let at = limit - 2;
             loaded.tasks.remove(at);
+        }
+        if self == Bug::PagesRepeatATask && loaded.tasks.first().is_some_and(|task| one_in(task, 9)) {
+            loaded.tasks.extend(loaded.tasks.first().cloned());
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Everything that happened in a run, in true time, seen from outside: what the checkers judge by.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use punctual_core::{Answer, Change};
-use punctual_core::{Created, EndState, Epoch, Fence, LaneId, PartitionId, Spec, TaskId, Timestamp, Token};
+use punctual_core::{
+    Created, EndState, Epoch, Fence, LaneId, PartitionId, QueueId, Spec, TaskId, Timestamp, Token,
+};
 use xxhash_rust::xxh3::Xxh3;
 
 /// When, in the order in which things happened.
@@ -31,6 +34,8 @@ pub enum Happening {
     CreateCalled {
         /// Which request.
         no: u64,
+        /// In which queue.
+        queue: QueueId,
         /// For what.
         spec: Arc<Spec>,
     },
@@ -40,6 +45,11 @@ pub enum Happening {
         no: u64,
         /// What became of it.
         created: Option<Created>,
+    },
+    /// … and was turned away: it is as if it had never been asked.
+    CreateRefused {
+        /// Which request.
+        no: u64,
     },
     /// A user asked for a change of a task.
     AmendCalled {
@@ -91,6 +101,29 @@ pub enum Happening {
         /// Under this epoch.
         epoch: Epoch,
     },
+    /// So long history is kept in this run.
+    Keeps(Keeps),
+    /// A node's wall clock was set, and is off by so much now.
+    ClockSet {
+        /// In microseconds; ahead when positive.
+        error_micros: i64,
+    },
+    /// The store dropped a task that had ended.
+    Dropped {
+        /// Which.
+        id: TaskId,
+        /// How it had ended, and when, by the clock of whoever ended it.
+        end: (EndState, Timestamp),
+    },
+    /// So many tasks were still in the history long after the last of them had ended.
+    HistoryLeft(usize),
+    /// A process has taken a partition over, and serves it from now on, if nobody was quicker.
+    Taken {
+        /// Which process.
+        process: Process,
+        /// Which partition, under which ownership.
+        fence: Fence,
+    },
     /// A process died, or was paused, or could not say that it lives.
     Silenced(Process),
     /// Faults are over: from here on everything must come to its end.
@@ -112,7 +145,20 @@ pub enum Happening {
         process: Process,
         /// So many.
         loaded: usize,
+        /// So many partitions it owned.
+        owned: usize,
     },
+}
+
+/// How long history is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Keeps {
+    /// What finished.
+    pub succeeded: Duration,
+    /// What died.
+    pub dead: Duration,
+    /// Unique keys.
+    pub identities: Duration,
 }
 
 /// What a user wants of a task.

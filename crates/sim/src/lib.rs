@@ -13,4 +13,5 @@ pub mod run;
 pub mod targets;
 pub mod users;
 pub mod watch;
+pub mod witness;
 pub mod world;

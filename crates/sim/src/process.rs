@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use punctual_core::{Change, Epoch, Fence, PartitionId};
-use punctual_store::{Claim, Recorded, Store, StoreError, Wrapper};
+use punctual_core::{Change, Epoch, Fence, PartitionId, QueueId};
+use punctual_store::{Claim, Pruned, Recorded, Retention, Store, StoreError, Wrapper};
 
 /// `SIGSTOP` and `SIGCONT` for a future: while it is stopped, nothing in it is polled.
 #[derive(Clone, Default)]
@@ -80,5 +80,16 @@ impl<S: Store + Clone> Wrapper for Remote<S> {
     async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
         let (store, batch) = (self.0.clone(), batch.to_vec());
         send(async move { store.record(&batch).await }).await
+    }
+
+    async fn prune(
+        &self,
+        fence: Fence,
+        queue: QueueId,
+        retention: Retention,
+        buckets_max: usize,
+    ) -> Result<Pruned, StoreError> {
+        let store = self.0.clone();
+        send(async move { store.prune(fence, queue, retention, buckets_max).await }).await
     }
 }

@@ -1,12 +1,13 @@
 //! One run of one seed: a storm of faults, then calm, then judgement.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use punctual::shell::Command;
-use punctual_core::WaitState;
+use punctual_core::{Change, WaitState};
 use punctual_store::{Filter, Found, Listed, Query, Store};
 use tokio::sync::oneshot;
 
@@ -34,6 +35,9 @@ pub struct Outcome {
 
 /// After the last fault, everything has ended within this time.
 const HEALED_WITHIN: Duration = Duration::from_secs(600);
+/// After the last end, all history is dropped within this time: eighty seconds at most are promised, and what failed
+/// in the storm is tried again after a while.
+const PRUNED_WITHIN: Duration = Duration::from_secs(400);
 
 thread_local! {
     /// A run stays on its thread, and so do its panics.
@@ -62,8 +66,14 @@ pub fn run(seed: u64, bug: Option<Bug>, keep_log: bool) -> Outcome {
         let mut world = World::new(seed, bug);
         let mut users = Users::default();
         storm(&mut world, &mut users).await;
-        let unfinished = calm(&mut world, &mut users).await;
+        calm(&mut world).await;
+        let mut unfinished = heal(&mut world, &mut users).await;
+        if unfinished == 0 {
+            drill(&mut world, &mut users).await;
+            unfinished = heal(&mut world, &mut users).await;
+        }
         look_at_the_end(&world, &users).await;
+        await_pruning(&mut world).await;
         judge(&world, unfinished, keep_log)
     })
 }
@@ -86,16 +96,18 @@ async fn storm(world: &mut World, users: &mut Users) {
 async fn step(world: &mut World, users: &mut Users) {
     let node = world.dice.below(world.nodes.len() as u64) as usize;
     match world.dice.below(100) {
-        0..48 => {
+        0..45 => {
             let count = *world.dice.pick(&[1, 1, 2, 3, 5]);
             users.create(world, count);
         }
+        45..48 => users.repeat(world),
         48..68 => users.amend(world),
         68..72 => users.toggle_queue(world),
         72..73 => {
             users.create(world, 60);
             world.coverage.floods.count();
         }
+        73..77 if world.dice.chance(8) => users.deluge(world),
         73..77 => world.kill(node),
         77..84 if world.nodes[node].process.is_none() => world.start(node).await,
         77..80 => world.freeze(node),
@@ -124,23 +136,27 @@ fn step_clock(world: &mut World, node: usize) {
     } else {
         -by.min(30_000_000)
     };
-    world.nodes[node].clock.step_wall(step);
+    world.set_clock(node, step);
 }
 
-/// No more faults. Returns how many tasks had not ended when patience ran out.
-async fn calm(world: &mut World, users: &mut Users) -> usize {
+/// No more faults.
+async fn calm(world: &mut World) {
     world.faulty.calm();
     world.calm.store(true, Ordering::Relaxed);
     world.history.note(world.clock.true_now().wall, Happening::Calm);
     for node in 0..world.nodes.len() {
         let error = world.nodes[node].clock.wall_error_micros();
-        world.nodes[node].clock.step_wall(-error);
+        world.set_clock(node, -error);
         world.thaw(node);
         if world.nodes[node].process.is_none() {
             world.start(node).await;
         }
         world.tell(node, Command::ReceiversChanged);
     }
+}
+
+/// Returns how many tasks had not ended when patience ran out.
+async fn heal(world: &mut World, users: &mut Users) -> usize {
     users.resume_all(world);
     let began = world.clock.true_now().boot;
     loop {
@@ -154,6 +170,18 @@ async fn calm(world: &mut World, users: &mut Users) -> usize {
         if live == 0 || world.clock.true_now().boot.since(began) > HEALED_WITHIN {
             return live;
         }
+    }
+}
+
+/// When all is well, a node dies for good, and users go on: nothing may be late but by what its trust promises.
+async fn drill(world: &mut World, users: &mut Users) {
+    let node = world.owners[world.dice.below(u64::from(PARTITIONS)) as usize];
+    world.kill(node);
+    world.coverage.drills.count();
+    for _ in 0..10 {
+        pass(Duration::from_secs(1)).await;
+        world.watch_over().await;
+        users.create(world, 3);
     }
 }
 
@@ -184,10 +212,47 @@ async fn look_at_the_end(world: &World, users: &Users) {
             Some(Found::Forgotten { state, .. }) => Some(state),
             Some(Found::Live(_)) | None => None,
         };
-        if end.is_some() {
-            world.coverage.tasks_ended.count();
-        }
         world.history.note(world.clock.true_now().wall, Happening::Final { id, end });
+    }
+}
+
+/// Nothing happens any more, so that history grows old and must go.
+async fn await_pruning(world: &mut World) {
+    let began = world.clock.true_now().boot;
+    let filter = Filter { ended: true, ..Filter::default() };
+    loop {
+        let left = world.store.list(&filter, None, 1_000).await.unwrap_or_default().tasks.len();
+        if left == 0 {
+            break;
+        }
+        if world.clock.true_now().boot.since(began) > PRUNED_WITHIN {
+            world.history.note(world.clock.true_now().wall, Happening::HistoryLeft(left));
+            break;
+        }
+        pass(Duration::from_secs(1)).await;
+        world.watch_over().await;
+    }
+    count_forgotten_keys(world).await;
+}
+
+/// Keys of tasks that had ended and are unknown by now.
+async fn count_forgotten_keys(world: &World) {
+    let mut keys = BTreeMap::new();
+    for (_, happening) in world.history.log().iter() {
+        let Happening::Written { changes, fence } = happening else { continue };
+        for change in changes {
+            if let Change::Ended { task, .. } = change
+                && let Some(identity) = task.spec.identity(task.id.queue)
+            {
+                keys.insert(identity, fence.partition);
+            }
+        }
+    }
+    for (identity, partition) in keys {
+        let found = world.store.find(partition, &[Query::Identity(identity)]).await.unwrap_or_default();
+        if found.iter().all(Option::is_none) {
+            world.coverage.identities_forgotten.count();
+        }
     }
 }
 
@@ -197,10 +262,12 @@ async fn measure(world: &mut World) {
         if !world.nodes[node].is_heard() {
             continue;
         }
+        let (owned_reply, owned) = oneshot::channel();
         world.tell(node, Command::Measure(reply));
-        if let Ok((loaded, _)) = measured.await {
-            let process = Process { node, life: world.nodes[node].life };
-            world.history.note(world.clock.true_now().wall, Happening::Measured { process, loaded });
+        world.tell(node, Command::Owned(owned_reply));
+        if let (Ok(load), Ok(owned)) = (measured.await, owned.await) {
+            let (process, loaded) = (Process { node, life: world.nodes[node].life }, load.in_memory);
+            world.history.note(world.clock.true_now().wall, Happening::Measured { process, loaded, owned });
         }
     }
 }
@@ -215,6 +282,8 @@ fn judge(world: &World, unfinished: usize, keep_log: bool) -> Outcome {
     world.coverage.store_answers_lost.add(counts.answers_lost);
     world.coverage.store_writes_torn.add(counts.torn);
     let log = world.history.log().clone();
+    let dropped = log.iter().filter(|(_, happening)| matches!(happening, Happening::Dropped { .. }));
+    world.coverage.tasks_dropped.add(dropped.count() as u64);
     let mut violations = checkers::check_all(&log);
     if unfinished > 0 {
         violations.push(Violation::new(

@@ -24,15 +24,45 @@ pub struct Users {
     pub known: Known,
     /// The latest due time asked for in each lane: most users ask in order.
     lanes: Vec<Timestamp>,
+    /// What was asked for under a unique key: some ask again, long after.
+    unique: Vec<Draft>,
 }
 
 const LANES: u64 = 6;
+/// More than a node may hold of one partition, or of three.
+const DELUGE: usize = 350;
 
 impl Users {
     /// Somebody asks for a few tasks, or for many.
     pub fn create(&mut self, world: &mut World, count: u64) {
         for _ in 0..count {
             let draft = self.draft(world);
+            if draft.spec.unique_key.is_some() {
+                self.unique.push(draft.clone());
+            }
+            self.send_create(world, draft);
+        }
+    }
+
+    /// Somebody asks for more tasks of one partition, at nearly one time, than may be held in memory.
+    pub fn deluge(&mut self, world: &mut World) {
+        let route = Route::anywhere(world.dice.below(u64::from(PARTITIONS)) as u32);
+        let at = world.clock.true_now().wall + world.dice.up_to(Duration::from_secs(6));
+        for _ in 0..DELUGE {
+            let mut spec = Spec::new(Target::Handler("work".into()), at);
+            spec.at = at + world.dice.up_to(Duration::from_secs(1));
+            spec.payload = Plan { at_first: Trouble::None, times: 1, millis: 0 }.to_bytes();
+            let (queue, priority) = (FLOWING, Priority::default());
+            let on_conflict = OnConflict::default();
+            self.send_create(world, Draft { route, queue, priority, spec: spec.into(), on_conflict });
+        }
+        world.coverage.deluges.count();
+    }
+
+    /// Somebody asks for the very same task again.
+    pub fn repeat(&mut self, world: &mut World) {
+        if !self.unique.is_empty() {
+            let draft = world.dice.pick(&self.unique).clone();
             self.send_create(world, draft);
         }
     }
@@ -79,20 +109,22 @@ impl Users {
         let (history, clock, known) = (world.history.clone(), world.clock.clone(), self.known.clone());
         let coverage = world.coverage.clone();
         let partition = draft.route.partition(PARTITIONS);
-        let called = Happening::CreateCalled { no, spec: draft.spec.clone() };
+        let called = Happening::CreateCalled { no, queue: draft.queue, spec: draft.spec.clone() };
         history.note(clock.true_now().wall, called);
         let answer = ask(world, partition, Ask::Create(vec![draft]));
         tokio::spawn(async move {
             let created = match answer.await {
                 Some(Answer::Created(created)) => created.into_iter().next(),
-                // Refused for certain: as if it had never been asked.
-                Some(Answer::NotOwner | Answer::Overloaded) => Some(Created::Past),
+                Some(Answer::NotOwner | Answer::Overloaded) => {
+                    return history.note(clock.true_now().wall, Happening::CreateRefused { no });
+                }
                 _ => None,
             };
             match &created {
                 Some(Created::New(id)) => known.lock().expect("no user panics").push(*id),
                 Some(Created::Replaced(_)) => coverage.replaced.count(),
                 Some(Created::Kept(..)) => coverage.kept.count(),
+                Some(Created::Ended(..)) => coverage.answered_ended.count(),
                 None => coverage.answers_unknown.count(),
                 Some(_) => {}
             }

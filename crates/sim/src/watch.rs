@@ -1,16 +1,25 @@
 //! The store as it truly is: notes what was written whole, before any fault can hide it. Bugs are planted here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use punctual::clock::SimulatedClock;
-use punctual_core::{Change, Epoch, Fence, Obstacle, PartitionId, RowKey, Task, Timestamp, WindowId};
+use punctual_core::{
+    Change, EndState, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, TaskId, Timestamp, WindowId,
+};
 use punctual_store::{
-    Claim, Found, Held, Loaded, MemoryStore, Query, Recorded, Standing, Store, StoreError, Tear,
-    TearableStore, Wrapper,
+    Claim, Filter, Found, Held, Listed, Loaded, MemoryStore, Pruned, Query, Recorded, Retention, Standing,
+    Store, StoreError, Tear, TearableStore, Wrapper,
 };
 
 use crate::bugs::Bug;
 use crate::history::{Happening, History};
+use crate::targets::pass;
+use crate::world::PARTITIONS;
+
+/// No run has so many tasks.
+const ROWS_MAX: usize = 10_000;
 
 /// The store as it truly is.
 #[derive(Clone)]
@@ -56,6 +65,17 @@ impl Watched {
         }
     }
 
+    /// What has ended in a queue of a partition, and is still there.
+    async fn ended(&self, partition: PartitionId, queue: QueueId) -> BTreeMap<TaskId, (EndState, Timestamp)> {
+        let filter = Filter { queue: Some(queue), ended: true, ..Filter::default() };
+        let page = self.store.list(&filter, None, ROWS_MAX).await.unwrap_or_default();
+        let ended = page.tasks.into_iter().filter_map(|listed| match listed {
+            Listed::Ended(ended) => Some((ended.task.id, (ended.end.state, ended.end.at))),
+            Listed::Live(_) => None,
+        });
+        ended.filter(|(id, _)| id.partition(PARTITIONS) == partition).collect()
+    }
+
     /// As a store without fences would: under whatever epoch is in force.
     async fn write_unfenced(&self, fence: Fence, changes: &[Change]) -> Recorded {
         let ownerships = self.store.ownerships().await.unwrap_or_default();
@@ -94,6 +114,9 @@ impl Wrapper for Watched {
 
     async fn standing(&self, partition: PartitionId) -> Result<Standing, StoreError> {
         let mut standing = self.store.standing(partition).await?;
+        if self.bug == Some(Bug::TakeoverReadsEverything) {
+            pass(Duration::from_secs(5)).await;
+        }
         if let Some(bug) = self.bug {
             bug.bend_standing(self.clock.true_now().wall, &mut standing);
         }
@@ -151,5 +174,26 @@ impl Wrapper for Watched {
             }
         }
         Ok(found)
+    }
+
+    async fn prune(
+        &self,
+        fence: Fence,
+        queue: QueueId,
+        mut retention: Retention,
+        buckets_max: usize,
+    ) -> Result<Pruned, StoreError> {
+        match self.bug {
+            Some(Bug::HistoryIsNeverDropped) => return Ok(Pruned::default()),
+            Some(bug) => bug.bend_retention(&mut retention),
+            None => {}
+        }
+        let before = self.ended(fence.partition, queue).await;
+        let pruned = self.store.prune(fence, queue, retention, buckets_max).await?;
+        let after = self.ended(fence.partition, queue).await;
+        for (id, end) in before.into_iter().filter(|(id, _)| !after.contains_key(id)) {
+            self.history.note(self.clock.true_now().wall, Happening::Dropped { id, end });
+        }
+        Ok(pruned)
     }
 }

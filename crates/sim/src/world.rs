@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use punctual::clock::{Clock, SimulatedClock};
 use punctual::shell::{Command, Parts, Shell};
-use punctual::{Note, Observer};
 use punctual_core::{
-    BootTime, Change, Limits, Obstacle, OnExhausted, Outcome, PartitionId, QueueId, QueueSettings, Queues,
-    Rate, RetryPolicy, Settings, Timestamp, Token, Waits,
+    BootTime, Limits, Obstacle, OnExhausted, Outcome, PartitionId, QueueId, QueueSettings, Queues, Rate,
+    RetryPolicy, Settings, Timestamp, Token, Waits,
 };
 use punctual_store::faulty::{FaultRates, Faulty, SeededFaults};
 use punctual_store::{MemoryStore, Store};
@@ -19,10 +18,11 @@ use tokio::task::JoinHandle;
 use crate::bugs::Bug;
 use crate::coverage::Coverage;
 use crate::dice::Dice;
-use crate::history::{Happening, History, Process};
+use crate::history::{Happening, History, Keeps, Process};
 use crate::process::{Remote, Signal};
 use crate::targets::{Targets, pass};
 use crate::watch::Watched;
+use crate::witness::Witness;
 
 pub const PARTITIONS: u16 = 4;
 /// Lanes that block when their head runs out of attempts.
@@ -34,7 +34,7 @@ pub const LIMITED: QueueId = QueueId(3);
 /// A queue whose starts are recorded first.
 pub const EXCLUSIVE: QueueId = QueueId(4);
 /// How long a node may start attempts after it was last heard of.
-const TRUST: Duration = Duration::from_secs(3);
+pub const TRUST: Duration = Duration::from_secs(3);
 
 type Sleep = fn(Duration) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 type FaultyStore = Faulty<Watched, SeededFaults<Sleep>>;
@@ -80,8 +80,10 @@ pub struct Running {
 impl World {
     pub fn new(seed: u64, bug: Option<Bug>) -> World {
         let mut dice = Dice::new(seed);
-        let clock = SimulatedClock::new(Timestamp::from_secs(1_800_000_000));
+        let clock = SimulatedClock::new(begin_at(&mut dice));
         let history = Arc::<History>::default();
+        let keeps = keeps(&mut dice);
+        history.note(clock.true_now().wall, Happening::Keeps(keeps));
         let store = MemoryStore::new(PARTITIONS);
         let watched = Watched { store: store.clone(), history: history.clone(), clock: clock.clone(), bug };
         let rates = fault_rates(&mut dice);
@@ -101,7 +103,7 @@ impl World {
             late_handler: Arc::default(),
             nodes,
             owners: (0..usize::from(PARTITIONS)).map(|partition| partition % count).collect(),
-            queues: queues(),
+            queues: queues(keeps),
             bug,
             forwarded,
             forward_to,
@@ -112,18 +114,20 @@ impl World {
     pub async fn start(&mut self, node: usize) {
         let life = self.nodes[node].life + 1;
         let process = Process { node, life };
-        let observer = Witness { process, coverage: self.coverage.clone() };
-        // A machine that starts with a date far off is another matter: nothing tells it so.
-        let error = self.nodes[node].clock.wall_error_micros();
-        if error.abs() > 60_000_000 {
-            self.nodes[node].clock.step_wall(-error);
-        }
+        let observer = Witness {
+            process,
+            history: self.history.clone(),
+            clock: self.clock.clone(),
+            coverage: self.coverage.clone(),
+        };
         let mut clock = Clock::simulated(self.nodes[node].clock.clone());
         if self.bug == Some(Bug::ClockRunsAhead) {
             let ahead = self.nodes[node].clock.ahead(50_000);
             clock = Clock::simulated(ahead);
         }
-        clock = clock.guard(Duration::from_secs(600), Duration::from_secs(3_600));
+        // A machine may start with a date a day ahead; no run takes an hour.
+        let hour = Duration::from_secs(3_600);
+        clock = clock.guard(Duration::from_secs(600), hour).guard_start(hour);
         let parts = Parts {
             store: Arc::new(Remote(self.faulty.clone())),
             executor: Arc::new(self.targets(node, process)),
@@ -144,6 +148,14 @@ impl World {
         self.tell(node, Command::ReceiversChanged);
         self.beat(node);
         self.claim_own(node).await;
+    }
+
+    /// Sets a node's wall clock forward or back.
+    pub fn set_clock(&self, node: usize, micros: i64) {
+        let clock = &self.nodes[node].clock;
+        clock.step_wall(micros);
+        let error_micros = clock.wall_error_micros();
+        self.history.note(self.clock.true_now().wall, Happening::ClockSet { error_micros });
     }
 
     /// `kill -9`.
@@ -315,7 +327,7 @@ impl World {
         let late = self.late_handler.load(Ordering::Relaxed) || self.calm.load(Ordering::Relaxed);
         let names = ["work"].into_iter().chain(late.then_some("late"));
         Settings {
-            limits: limits(),
+            limits: if self.bug == Some(Bug::LimitsAreIgnored) { no_limits() } else { limits() },
             queues: self.queues.clone(),
             receivers: names.map(Obstacle::handler).collect(),
             nodes: 1,
@@ -355,11 +367,28 @@ pub fn limits() -> Limits {
         breaker_rest: Duration::from_secs(2),
         crashes_max: 6,
         left_per_mark: 12,
+        prune_buckets_max: 1,
+        prune_spread: Duration::from_secs(2),
         ..Limits::default()
     }
 }
 
-fn queues() -> Queues {
+fn no_limits() -> Limits {
+    Limits { window_max: 100_000, loaded_max: 100_000, look_ahead: Duration::from_secs(3_600), ..limits() }
+}
+
+/// Hours matter to history, so that most runs go from one hour into the next.
+fn begin_at(dice: &mut Dice) -> Timestamp {
+    let until_next_hour = *dice.pick(&[3_600, 90, 45, 20]);
+    Timestamp::from_secs(1_800_000_000 + 3_600 - until_next_hour)
+}
+
+fn keeps(dice: &mut Dice) -> Keeps {
+    let succeeded = Duration::from_secs(*dice.pick(&[2, 4, 8, 20]));
+    Keeps { succeeded, dead: 4 * succeeded, identities: 5 * succeeded }
+}
+
+fn queues(keeps: Keeps) -> Queues {
     let retry = RetryPolicy {
         waits: Waits::Growing {
             min: Duration::from_millis(500),
@@ -370,7 +399,14 @@ fn queues() -> Queues {
         attempts_max: 5,
         age_max: None,
     };
-    let plain = QueueSettings { retry, timeout: Duration::from_secs(5), ..QueueSettings::default() };
+    let plain = QueueSettings {
+        retry,
+        timeout: Duration::from_secs(5),
+        keep_succeeded: keeps.succeeded,
+        keep_dead: keeps.dead,
+        keep_identities: keeps.identities,
+        ..QueueSettings::default()
+    };
     let rate = Some(Rate { starts: 20, per: Duration::from_secs(1), burst: 3 });
     let mut queues = Queues::default();
     queues.set(BLOCKING, plain.clone());
@@ -389,50 +425,5 @@ fn fault_rates(dice: &mut Dice) -> FaultRates {
         request_lost_per_mille: rate(30),
         answer_lost_per_mille: rate(30),
         torn_per_mille: rate(40),
-    }
-}
-
-/// Counts what a process does, so that no batch of seeds passes idly.
-struct Witness {
-    #[expect(dead_code, reason = "named in debug output of a failing run")]
-    process: Process,
-    coverage: Arc<Coverage>,
-}
-
-impl Observer for Witness {
-    fn observe(&self, note: Note<'_>) {
-        let coverage = &self.coverage;
-        match note {
-            Note::PartitionReloaded(_) => coverage.reloads.count(),
-            Note::PartitionLost(_) => coverage.losses.count(),
-            Note::ClockStepped(step) if step.micros < 0 => coverage.steps_back.count(),
-            Note::ClockStepped(step) if !step.believed => coverage.jumps_doubted.count(),
-            Note::ClockStepped(_) => coverage.steps_forward.count(),
-            Note::Recorded(_, changes) => changes.iter().for_each(|change| self.recorded(change)),
-            Note::Reported(_, Outcome::Failed { error, .. }) if error.contains("panicked") => {
-                coverage.panics.count()
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Witness {
-    fn recorded(&self, change: &Change) {
-        let coverage = &self.coverage;
-        match change {
-            Change::Refiled { task, .. } => match task.parked {
-                Some(Obstacle::Lane(_)) => coverage.parked_in_lane.count(),
-                Some(Obstacle::Handler(_)) => coverage.parked_for_handler.count(),
-                Some(Obstacle::Destination(_)) => coverage.parked_for_destination.count(),
-                None => coverage.refiled.count(),
-            },
-            Change::Held { holder: Some(_), .. } => coverage.lanes_held.count(),
-            Change::Cleared(_) => coverage.obstacles_cleared.count(),
-            Change::LowWater(..) => coverage.low_water_marks.count(),
-            Change::Began { begun, .. } if begun.lease.is_some() => coverage.leases_recorded.count(),
-            Change::Revived(_) => coverage.revived.count(),
-            _ => {}
-        }
     }
 }

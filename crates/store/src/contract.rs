@@ -2,7 +2,7 @@
 //!
 //! - **C1** what is answered `Done` survives a crash of the process, and of any one store node.
 //! - **C2** `claim` is linearizable: one winner per epoch.
-//! - **C3** nothing is answered `Done` under a fence older than the present epoch.
+//! - **C3** nothing is answered `Done` under a fence older than the present epoch, nor before the first claim.
 //! - **C4** after `claim` returns, reads see every write that was answered `Done` under older epochs.
 //! - **C5** changes are idempotent: the same batch again changes nothing.
 //! - **C6** three outcomes, not two: done, fenced, unknown. After unknown, a *prefix* of the changes may
@@ -17,7 +17,7 @@ use punctual_core::{
     Change, EndState, EndedTask, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, Timestamp,
     WindowId,
 };
-pub use punctual_core::{Found, Held, Loaded, Query, Standing, WindowStanding};
+pub use punctual_core::{Found, Held, Loaded, Pruned, Query, Retention, Standing, WindowStanding};
 
 use crate::StoreError;
 
@@ -91,7 +91,8 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Page, StoreError>> + Send;
 
-    /// Drops history of a queue: whole buckets whose newest end is past retention (C8), a few at a time.
+    /// Drops history of a queue: whole buckets whose newest end is past retention (C8), a few at a time; and says
+    /// when more can go.
     fn prune(
         &self,
         fence: Fence,
@@ -235,26 +236,6 @@ pub struct Page {
     pub tasks: Vec<Listed>,
     /// Where the next page begins; `None` when this was the last.
     pub next: Option<PageKey>,
-}
-
-/// What history to drop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Retention {
-    /// A bucket may go when everything that succeeded, was cancelled or expired in it ended before this …
-    pub finished_before: Timestamp,
-    /// … and everything that died in it ended before this.
-    pub dead_before: Timestamp,
-    /// Identities of tasks that ended before this are forgotten, by whole hours.
-    pub identity_before: Timestamp,
-}
-
-/// What pruning did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Pruned {
-    /// Buckets dropped.
-    pub buckets: usize,
-    /// Whether there is more to drop.
-    pub more: bool,
 }
 
 /// An entry of the coordination map.

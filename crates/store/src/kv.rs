@@ -216,11 +216,7 @@ impl<K: OrderedKv> Store for KvStore<K> {
 
     async fn release(&self, fence: Fence) -> Result<(), StoreError> {
         let released = self.change_owner(fence.partition, |row| {
-            if row.epoch == fence.epoch.0 {
-                Ok(OwnerRow { owner: None, ..row })
-            } else {
-                Err(StoreError::Fenced)
-            }
+            if row.admits(fence) { Ok(OwnerRow { owner: None, ..row }) } else { Err(StoreError::Fenced) }
         });
         released.await?.map(drop)
     }

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::{Change, Epoch, Fence, PartitionId, QueueId, RowKey, Timestamp, WindowId};
@@ -14,6 +15,7 @@ use punctual_store::{
 enum Flaw {
     None,
     ClaimsWhateverWasSeen,
+    WritesBeforeAnyClaim,
     IgnoresFences,
     FencesTheWholeBatch,
     LosesTheLastChange,
@@ -26,6 +28,7 @@ enum Flaw {
     ListsBackwards,
     LowersTheMark,
     PrunesTooSoon,
+    SaysTooLateWhatIsLeft,
     SwapsWhateverIsThere,
     NeverExpires,
 }
@@ -84,6 +87,9 @@ impl Wrapper for Broken {
             let present = self.present(*fence).await;
             if self.is(Flaw::FencesTheWholeBatch) && *fence != present {
                 return vec![Recorded::Fenced; batch.len()];
+            }
+            if self.is(Flaw::WritesBeforeAnyClaim) && fence.epoch == Epoch(0) && *fence == present {
+                return vec![Recorded::Done; batch.len()];
             }
             if self.is(Flaw::IgnoresFences) {
                 *fence = present;
@@ -169,7 +175,12 @@ impl Wrapper for Broken {
         buckets_max: usize,
     ) -> Result<Pruned, StoreError> {
         let dead_before = if self.is(Flaw::PrunesTooSoon) { Timestamp::MAX } else { retention.dead_before };
-        self.store.prune(fence, queue, Retention { dead_before, ..retention }, buckets_max).await
+        let retention = Retention { dead_before, ..retention };
+        let mut pruned = self.store.prune(fence, queue, retention, buckets_max).await?;
+        if self.is(Flaw::SaysTooLateWhatIsLeft) {
+            pruned.next_in = pruned.next_in.map(|wait| wait + Duration::from_secs(1));
+        }
+        Ok(pruned)
     }
 
     async fn compare_and_set(
@@ -206,6 +217,7 @@ fn the_wrapper_itself_breaks_nothing() {
 fn every_broken_driver_is_found_out_by_the_check_of_its_promise() {
     let expected = [
         (Flaw::ClaimsWhateverWasSeen, "C2 ownership::of_two_claims_one_wins"),
+        (Flaw::WritesBeforeAnyClaim, "C3 ownership::nobody_writes_before_the_first_claim"),
         (Flaw::IgnoresFences, "C3 ownership::an_old_fence_changes_nothing"),
         (Flaw::FencesTheWholeBatch, "C3 ownership::only_the_stale_part_of_a_batch_is_fenced"),
         (Flaw::LosesTheLastChange, "C5 "),
@@ -218,6 +230,7 @@ fn every_broken_driver_is_found_out_by_the_check_of_its_promise() {
         (Flaw::ListsBackwards, "C7 listing::live_tasks_are_listed_by_time"),
         (Flaw::LowersTheMark, "C7 reading::a_low_water_mark_never_falls"),
         (Flaw::PrunesTooSoon, "C8 ending::a_bucket_goes_when_its_newest_end_is_past"),
+        (Flaw::SaysTooLateWhatIsLeft, "C8 ending::pruning_says_when_more_can_go"),
         (Flaw::SwapsWhateverIsThere, "map map::an_entry_is_set_only_as_expected"),
         (Flaw::NeverExpires, "map map::"),
     ];

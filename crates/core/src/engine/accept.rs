@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::deferred::Awaited;
 use super::entry::{Entry, Lease, Phase, Slot};
 use super::park::head;
 use super::{Engine, on_wheel};
@@ -24,6 +25,7 @@ impl Engine {
     /// A task that was read from its window. One that was running when its owner failed is watched:
     /// if that happens again and again, it may be the cause.
     pub(super) fn hold_loaded(&mut self, now: Now, mut task: Task, out: &mut Vec<Effect>) {
+        self.handling = Some(task.id.seq);
         let set_aside = self.note_crash(&mut task);
         let slot = self.entries.insert(task);
         if set_aside {
@@ -35,23 +37,32 @@ impl Engine {
 
     /// Counts a crash if this task was running when its partition failed, and says whether that is enough.
     pub(super) fn note_crash(&mut self, task: &mut Task) -> bool {
-        let suspected = self.suspects.remove(&task.id.seq);
         let was_running = task.begun.is_some_and(|begun| begun.epoch < self.fence.epoch);
-        if !was_running && !suspected {
+        if !was_running && !self.suspects.contains_key(&task.id.seq) {
             return false;
         }
         task.begun = None;
-        task.crashes = task.crashes.saturating_add(1);
+        self.count_crash(task);
+        self.has_crashed_too_often(task)
+    }
+
+    /// One failure more than is on record. Several may have come before anything could be recorded.
+    fn count_crash(&self, task: &mut Task) {
+        let seen_here = self.suspects.get(&task.id.seq).copied().unwrap_or(0);
+        task.crashes = task.crashes.saturating_add(1).max(seen_here);
+    }
+
+    pub(super) fn has_crashed_too_often(&self, task: &Task) -> bool {
         task.crashes >= self.settings.limits.crashes_max
     }
 
     /// A task in memory waits for its time, which may have come.
     pub(super) fn wait(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
-        let wake_at = self.entries[slot].task.wake_at;
-        if wake_at <= now.wall {
+        let due_at = self.entries[slot].task.due_at();
+        if due_at <= now.wall {
             self.dispatch(now, slot, out);
         } else {
-            let timer = self.wheel.start(wake_at, slot);
+            let timer = self.wheel.start(due_at, slot);
             self.set_phase(now, slot, Phase::Waiting(timer), out);
         }
     }
@@ -77,6 +88,8 @@ impl Engine {
     pub(super) fn settled(&mut self, slot: Slot, out: &mut Vec<Effect>) -> Entry {
         let entry = self.entries.remove(slot);
         self.reads.touch(entry.task.id.seq);
+        self.suspects.remove(&entry.task.id.seq);
+        self.deferred.settle(Awaited::Task(entry.task.id.seq));
         if let Phase::Settling(Some(token)) = entry.phase {
             out.push(Effect::ForgetAttempt(token));
         }
@@ -91,13 +104,18 @@ impl Engine {
         for slot in due.drain(..) {
             self.dispatch(now, slot, out);
         }
+        self.handling = None;
         self.due = due;
     }
 
-    /// An attempt of an earlier ownership may still be at work: wait for its report or for its lease to end.
-    pub(super) fn adopt(&mut self, now: Now, token: Token, task: Task, lease: Duration) {
+    /// An attempt of an earlier ownership may still be at work: wait for its report or for its lease to end. That
+    /// report may be what the partition failed at, so failures are counted before it is heard again.
+    pub(super) fn adopt(&mut self, now: Now, token: Token, mut task: Task, lease: Duration) {
         if self.entries.find(task.id.seq).is_some() {
             return;
+        }
+        if self.suspects.contains_key(&task.id.seq) {
+            self.count_crash(&mut task);
         }
         if let Some(lane) = self.lane_of(&task) {
             self.holds.entry(lane).or_default().holder = head(task.id.seq);

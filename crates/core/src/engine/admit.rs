@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::deferred::Awaited;
 use super::entry::Phase;
 use super::reads::{Pending, ReadClock};
 use super::{After, Engine};
 use crate::change::Change;
 use crate::facts::{Found, Query};
-use crate::id::{Seq, TaskId};
+use crate::id::TaskId;
 use crate::message::{Answer, Ask, AskNo, Created, Draft, Effect};
 use crate::queue::{OnConflict, Past};
-use crate::task::{Identity, Spec, Task, WaitState, WindowId};
+use crate::task::{EndState, Identity, Spec, Task, WaitState, WindowId};
 use crate::time::{Now, Timestamp};
 
 /// A create that is being recorded.
@@ -30,8 +31,8 @@ impl Engine {
     /// Somebody wants new tasks. Those with a unique key are looked up first.
     pub(super) fn create(&mut self, now: Now, no: AskNo, drafts: Vec<Draft>, out: &mut Vec<Effect>) {
         let identities = identities_of(&drafts);
-        if identities.iter().any(|identity| self.identities.contains(identity)) {
-            return self.deferred.push((no, Ask::Create(drafts)));
+        if let Some(taken) = identities.iter().find(|identity| self.identities.contains(identity)) {
+            return self.deferred.wait(Awaited::Identity(*taken), no, Ask::Create(drafts));
         }
         if identities.is_empty() {
             return self.number(now, no, drafts, FxHashMap::default(), out);
@@ -55,16 +56,16 @@ impl Engine {
         let identities = identities_of(&drafts);
         let outdated = found.iter().flatten().any(|found| self.reads.missed(clock, found.id().seq));
         self.reads.end(clock);
-        let settling = found.iter().flatten().any(|found| self.is_settling(found.id().seq));
-        if outdated || settling {
-            // Something is happening to one of them: look again when it has happened.
+        // Something is happening to one of them: look again when it has happened.
+        let mut seqs = found.iter().flatten().map(|found| found.id().seq);
+        if let Some(settling) = seqs.find(|seq| self.is_settling(*seq)) {
+            return self.deferred.wait(Awaited::Task(settling), no, Ask::Create(drafts));
+        }
+        if outdated {
             for identity in &identities {
                 self.identities.remove(identity);
             }
-            return match settling {
-                true => self.deferred.push((no, Ask::Create(drafts))),
-                false => self.create(now, no, drafts, out),
-            };
+            return self.create(now, no, drafts, out);
         }
         let known =
             identities.into_iter().zip(found).filter_map(|(identity, found)| Some((identity, found?)));
@@ -131,6 +132,10 @@ impl Engine {
             Found::Forgotten { id, state } => return Created::Ended(id, state),
             Found::Live(task) => task,
         };
+        let is_new = creation.tasks.iter().any(|new| new.id == task.id);
+        if !is_new && self.expire_found(now, &task, out) {
+            return Created::Ended(task.id, EndState::Expired);
+        }
         match draft.on_conflict {
             OnConflict::Keep => Created::Kept(task.id, task.state),
             OnConflict::Error => Created::Conflict(task.id),
@@ -190,16 +195,12 @@ impl Engine {
         let Creation { created, tasks, identities, .. } = creation;
         for identity in identities {
             self.identities.remove(&identity);
+            self.deferred.settle(Awaited::Identity(identity));
         }
         out.push(Effect::Answer(no, Answer::Created(created)));
         for task in tasks {
             self.accept(now, task, out);
         }
-    }
-
-    fn is_settling(&self, seq: Seq) -> bool {
-        let slot = self.entries.find(seq);
-        slot.is_some_and(|slot| matches!(self.entries[slot].phase, Phase::Settling(_)))
     }
 
     /// The earliest time among tasks of a window that are numbered but not recorded.
@@ -214,7 +215,7 @@ impl Engine {
 }
 
 /// The identities among drafts, in order.
-fn identities_of(drafts: &[Draft]) -> Vec<Identity> {
+pub fn identities_of(drafts: &[Draft]) -> Vec<Identity> {
     let mut identities: Vec<Identity> =
         drafts.iter().filter_map(|draft| draft.spec.identity(draft.queue)).collect();
     identities.sort_unstable();

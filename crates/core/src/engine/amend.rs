@@ -1,5 +1,6 @@
 //! Cancel, move, change, run now, retry: each has one definite answer.
 
+use super::deferred::Awaited;
 use super::entry::{Phase, Slot};
 use super::reads::{Pending, ReadClock};
 use super::{After, Engine};
@@ -74,9 +75,15 @@ impl Engine {
                 return out.push(Effect::Answer(no, Answer::Running { attempt: lease.token.attempt }));
             }
             Phase::Settling(_) => {
-                return self.deferred.push((no, Ask::Amend(entry.task.id, amendment)));
+                let id = entry.task.id;
+                return self.deferred.wait(Awaited::Task(id.seq), no, Ask::Amend(id, amendment));
             }
             Phase::Placed | Phase::Waiting(_) | Phase::Behind | Phase::Offered => {}
+        }
+        if entry.task.has_expired(now.wall) {
+            self.detach(slot, out);
+            self.expire(now, slot, out);
+            return self.after.push(After::Answer(no, Answer::Ended(EndState::Expired)));
         }
         if let Amendment::Replace { if_revision: Some(expected), .. } = amendment {
             let revision = entry.task.revision;
@@ -84,6 +91,11 @@ impl Engine {
                 out.push(Effect::Answer(no, Answer::Outdated { revision }));
                 return self.put_back(now, slot, out);
             }
+        }
+        if amendment == Amendment::Expire {
+            let task = Box::new(entry.task.clone());
+            out.push(Effect::Answer(no, Answer::Amended(task)));
+            return self.put_back(now, slot, out);
         }
         self.detach(slot, out);
         if amendment == Amendment::Cancel {
@@ -115,7 +127,7 @@ impl Engine {
                 let wake_at = task.wake_at.min(now.wall);
                 self.refile_in_lane(now, slot, wake_at, out);
             }
-            Amendment::Retry | Amendment::Cancel => {
+            Amendment::Retry | Amendment::Cancel | Amendment::Expire => {
                 task.state = WaitState::Scheduled;
                 task.start_afresh();
                 let wake_at = task.wake_at.min(now.wall);
@@ -125,18 +137,20 @@ impl Engine {
                 let retargeted = task.spec.target != spec.target;
                 task.spec = spec;
                 let task = task.clone();
-                let heads_lane = task.state != WaitState::Blocked && self.holds_lane(&task);
-                match task.parked {
+                let lane = self.lane_of(&task).filter(|_| self.holds_lane(&task));
+                match (task.parked, lane) {
+                    (_, Some(lane)) if task.state == WaitState::Blocked => {
+                        self.file_blocked(now, slot, lane, None, out);
+                    }
                     // Nobody would look for the head of a lane among those that wait for it.
-                    Some(Obstacle::Lane(_)) if heads_lane => {
+                    (Some(Obstacle::Lane(_)), Some(_)) | (None, _) => {
                         self.refile_in_lane(now, slot, task.wake_at, out);
                     }
                     // Whoever was to run it stood in its way, and is not to run it any more.
-                    Some(Obstacle::Handler(_) | Obstacle::Destination(_)) if retargeted => {
+                    (Some(Obstacle::Handler(_) | Obstacle::Destination(_)), _) if retargeted => {
                         self.refile_in_lane(now, slot, task.wake_at, out);
                     }
-                    Some(obstacle) => self.refile_parked(now, slot, obstacle, None, out),
-                    None => self.refile_in_lane(now, slot, task.wake_at, out),
+                    (Some(obstacle), _) => self.refile_parked(now, slot, obstacle, None, out),
                 }
             }
         }

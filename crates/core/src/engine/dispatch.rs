@@ -1,12 +1,27 @@
 //! A due task takes its lane, meets its obstacles, is offered to the gate, and starts when the gate lets it.
 //! Nothing else starts an attempt.
 
+use std::time::Duration;
+
 use super::entry::{Phase, Slot};
 use super::{After, Engine};
 use crate::change::Change;
+use crate::id::Seq;
 use crate::message::{Attempt, Effect, Offer, Outcome, Token};
-use crate::task::{Begun, EndState, Obstacle, Target, Task};
-use crate::time::{Now, Timestamp};
+use crate::task::{Begun, Obstacle, Target, Task};
+use crate::time::{BootTime, Now, Timestamp};
+
+/// An attempt that goes on for so long is noted in the store, so that a new owner knows of it.
+const NOTED_AFTER: Duration = Duration::from_millis(100);
+
+/// An attempt that began.
+#[derive(Clone, Copy)]
+pub struct Begin {
+    note_at: BootTime,
+    slot: Slot,
+    seq: Seq,
+    attempt: u32,
+}
 
 impl Engine {
     /// A task's time has come.
@@ -16,12 +31,12 @@ impl Engine {
             return;
         }
         let task = &self.entries[slot].task;
-        self.handling = Some(task.id);
-        if task.wake_at > now.wall {
+        self.handling = Some(task.id.seq);
+        if task.due_at() > now.wall {
             // The wall clock was set back since it was thought to be due.
             return self.wait(now, slot, out);
         }
-        if has_expired(task, now) {
+        if task.has_expired(now.wall) {
             return self.expire(now, slot, out);
         }
         if let Some(lane) = self.lane_of(task)
@@ -44,7 +59,7 @@ impl Engine {
         let slot = self.entries.find(offer.key.seq).expect("an offer is withdrawn when its task leaves");
         let entry = &self.entries[slot];
         assert_eq!(entry.phase, Phase::Offered, "task {:?} was granted unoffered", offer.key.seq);
-        if has_expired(&entry.task, now) || entry.task.wake_at > now.wall {
+        if entry.task.has_expired(now.wall) || entry.task.due_at() > now.wall {
             out.push(Effect::DeclineOffer(offer));
             return self.dispatch(now, slot, out);
         }
@@ -63,17 +78,19 @@ impl Engine {
             self.changes.push(change);
             self.after.push(After::Start(slot));
         } else {
-            self.began.push(slot);
+            let note_at = now.boot + NOTED_AFTER;
+            self.began.push_back(Begin { note_at, slot, seq: token.id.seq, attempt: token.attempt });
             self.begin(slot, out);
         }
     }
 
-    /// The start is on record: the attempt begins, unless the wall clock was set back meanwhile, or the partition is
-    /// being given up.
+    /// The start is on record: the attempt begins, unless the wall clock was set back meanwhile, the task has expired,
+    /// or the partition is being given up.
     pub(super) fn begin_recorded(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         let Phase::Running(lease) = self.entries[slot].phase else { return };
         self.leases.stop(lease.timer);
-        if self.entries[slot].task.wake_at <= now.wall && !self.leaving {
+        let task = &self.entries[slot].task;
+        if task.due_at() <= now.wall && !task.has_expired(now.wall) && !self.leaving {
             // Its time counts from here, not from the grant.
             self.lend(slot, lease.token, now.boot + self.timeout_of(slot));
             return self.begin(slot, out);
@@ -103,16 +120,33 @@ impl Engine {
         self.park(now, slot, obstacle, out);
     }
 
-    /// Attempts that began since the last batch and still run are noted in this one. Nobody waits for it.
-    pub(super) fn note_begun_attempts(&mut self) {
-        let mut began = std::mem::take(&mut self.began);
-        for slot in began.drain(..) {
-            if self.entries.get(slot).is_some_and(|entry| entry.token().is_some()) {
-                let change = self.begun_change(slot);
+    /// Attempts that go on are noted in the next batch. Nobody waits for it. Most are over before it would say
+    /// anything: they are written once, as ended.
+    pub(super) fn note_long_attempts(&mut self, now: Now) {
+        while let Some(&begin) = self.began.front().filter(|begin| begin.note_at <= now.boot) {
+            self.began.pop_front();
+            if self.goes_on(begin) {
+                let change = self.begun_change(begin.slot);
                 self.changes.push(change);
             }
         }
-        self.began = began;
+    }
+
+    /// When the next attempt is to be noted.
+    pub(super) fn next_to_note(&self) -> Option<BootTime> {
+        self.began.front().map(|begin| begin.note_at)
+    }
+
+    /// The oldest attempts that are over need not be looked at again.
+    pub(super) fn forget_short_attempts(&mut self) {
+        while self.began.front().is_some_and(|begin| !self.goes_on(*begin)) {
+            self.began.pop_front();
+        }
+    }
+
+    fn goes_on(&self, begin: Begin) -> bool {
+        let token = self.entries.get(begin.slot).and_then(|entry| entry.token());
+        token.is_some_and(|token| (token.id.seq, token.attempt) == (begin.seq, begin.attempt))
     }
 
     pub(super) fn begun_change(&self, slot: Slot) -> Change {
@@ -129,6 +163,7 @@ impl Engine {
 
     /// Takes a task out of whatever it waits in. The caller says what it does next.
     pub(super) fn detach(&mut self, slot: Slot, out: &mut Vec<Effect>) {
+        self.forget_deadline(slot);
         match self.entries[slot].phase {
             Phase::Waiting(timer) => {
                 self.wheel.stop(timer);
@@ -161,7 +196,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn timeout_of(&self, slot: Slot) -> std::time::Duration {
+    pub(super) fn timeout_of(&self, slot: Slot) -> Duration {
         let task = &self.entries[slot].task;
         task.spec.timeout.unwrap_or(self.settings.queues.get(task.id.queue).timeout)
     }
@@ -176,16 +211,8 @@ impl Engine {
     /// Whatever may have been running when an earlier owner failed: the start is recorded first, so that another
     /// crash in it is seen. Nobody waits for it then: it died with its owner.
     fn may_have_crashed_its_owner(&self, task: &Task) -> bool {
-        task.crashes > 0 || task.wake_at <= self.owned_since
+        task.crashes > 0 || task.due_at() <= self.owned_since
     }
-
-    fn expire(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
-        self.end(now, slot, None, EndState::Expired, None, out);
-    }
-}
-
-fn has_expired(task: &Task, now: Now) -> bool {
-    task.spec.expires_at.is_some_and(|expires_at| expires_at <= now.wall)
 }
 
 fn missing_receiver(task: &Task, receivers: &rustc_hash::FxHashSet<Obstacle>) -> Option<Obstacle> {

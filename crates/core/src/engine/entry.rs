@@ -53,6 +53,11 @@ impl Entry {
         }
     }
 
+    /// Whether its time has come and something else keeps it from starting.
+    pub fn is_kept_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Behind | Phase::Offered)
+    }
+
     /// Whether it takes up room of its window. What runs, waits behind another or came from under an
     /// obstacle does not, so that none of these can keep a queue from moving on.
     pub fn takes_room(&self) -> bool {

@@ -20,11 +20,16 @@ impl Engine {
         let Some(slot) = self.entries.find(token.id.seq) else {
             return out.push(Effect::ForgetAttempt(token));
         };
-        self.handling = Some(token.id);
+        self.handling = Some(token.id.seq);
         match self.entries[slot].phase {
             Phase::Running(lease) if lease.token == token => {
                 self.leases.stop(lease.timer);
+                if self.has_crashed_too_often(&self.entries[slot].task) {
+                    // We fail whenever we hear this report.
+                    return self.set_aside(now, slot, Some(token), out);
+                }
                 self.finish(now, slot, token, outcome, out);
+                self.forget_short_attempts();
             }
             Phase::Settling(Some(settling)) if settling == token => {}
             _ => out.push(Effect::ForgetAttempt(token)),
@@ -93,6 +98,9 @@ impl Engine {
     /// The task waits for another time, and its lane waits with it.
     fn postpone(&mut self, now: Now, slot: Slot, token: Token, wake_at: Timestamp, out: &mut Vec<Effect>) {
         let task = self.entries[slot].task.clone();
+        if task.has_expired(now.wall) {
+            return self.end(now, slot, Some(token), EndState::Expired, task.last_error, out);
+        }
         if wake_at != task.wake_at || task.parked.is_some() {
             self.write_holder(&task);
         }
@@ -100,7 +108,8 @@ impl Engine {
         self.after.push(After::Refiled(slot));
     }
 
-    /// Writes the task's row at a time of its window. The caller says what follows when that is recorded.
+    /// Writes the task's row at a time of its window, no later than when it expires: that is when there is something
+    /// to decide about it, wherever it lies by then. The caller says what follows when that is recorded.
     pub(super) fn refile(
         &mut self,
         now: Now,
@@ -112,6 +121,7 @@ impl Engine {
         self.set_phase(now, slot, Phase::Settling(token), out);
         let task = &mut self.entries[slot].task;
         let from = task.place();
+        let wake_at = task.spec.expires_at.map_or(wake_at, |expires_at| expires_at.min(wake_at));
         task.wake_at = wake_at.max(self.windows.low_water(task.window()));
         let home = task.parked.take();
         task.begun = None;
@@ -126,11 +136,13 @@ impl Engine {
         let task = self.entries[slot].task.clone();
         let blocks = self.settings.queues.get(task.id.queue).on_exhausted == OnExhausted::Block;
         match self.lane_of(&task) {
-            Some(lane) if blocks => {
-                self.holds.entry(lane).or_default().holder = head(task.id.seq);
+            // Nobody could have it tried again after its deadline.
+            Some(lane) if blocks && !task.has_expired(now.wall) => {
+                let hold = self.holds.entry(lane).or_default();
+                hold.holder = hold.holder.or(head(task.id.seq));
                 self.write_holder(&task);
                 self.entries[slot].task.state = WaitState::Blocked;
-                self.refile_parked(now, slot, lane, token, out);
+                self.file_blocked(now, slot, lane, token, out);
             }
             _ => self.end(now, slot, token, EndState::Dead, task.last_error, out),
         }

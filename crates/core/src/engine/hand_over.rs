@@ -1,5 +1,6 @@
 //! A partition changes hands: what still runs is put on record before it goes, and waited for after it came.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::entry::{Entries, Phase, Slot};
@@ -25,11 +26,11 @@ impl Engine {
         for standing in &inheritance.standing.windows {
             let low_water = standing.low_water;
             let mut window = Window::new(RowKey::at(low_water), low_water, standing.first);
-            window.extend(now.wall + engine.settings.limits.look_ahead);
+            window.extend(window.horizon(now, &engine.settings.limits));
             engine.windows.insert(standing.window, window);
         }
         engine.inherit_holds(&inheritance);
-        engine.suspects = inheritance.suspects.iter().map(|id| id.seq).collect();
+        engine.suspects = inheritance.suspects;
         for (token, mut task) in inheritance.live {
             // That it began may not have been recorded.
             task.attempts = task.attempts.max(token.attempt);
@@ -57,6 +58,7 @@ impl Engine {
             entries: Entries::default(),
             wheel: Wheel::new(now.wall),
             leases: Wheel::new(on_wheel(now.boot)),
+            deadlines: Default::default(),
             windows: Windows::default(),
             holds: Default::default(),
             unparking: Default::default(),
@@ -68,10 +70,10 @@ impl Engine {
             overfull: Vec::new(),
             reads: Default::default(),
             identities: Default::default(),
-            deferred: Vec::new(),
+            deferred: Default::default(),
             changes: Vec::new(),
             after: Vec::new(),
-            began: Vec::new(),
+            began: VecDeque::new(),
             in_flight: None,
             unrecorded_from: next_seq,
             owned_since: now.wall,
@@ -116,10 +118,7 @@ impl Engine {
             self.entries[slot].phase = Phase::Placed;
         }
         self.record_running_leases(now);
-        for (no, _) in std::mem::take(&mut self.deferred) {
-            out.push(Effect::Answer(no, Answer::NotOwner));
-        }
-        for no in self.reads.give_up() {
+        for no in self.deferred.give_up().into_iter().chain(self.reads.give_up()) {
             out.push(Effect::Answer(no, Answer::NotOwner));
         }
     }

@@ -127,7 +127,7 @@ impl Engine {
             return;
         };
         let task = &self.entries[next].task;
-        if task.wake_at > now.wall {
+        if task.due_at() > now.wall {
             // The wall clock was set back since it was thought to be due: it comes again.
             self.take_from_behind(lane, next);
             self.wait(now, next, out);

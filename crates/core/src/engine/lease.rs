@@ -25,6 +25,7 @@ impl Engine {
         self.leases.advance(on_wheel(now.boot), &mut due);
         for slot in due.drain(..) {
             let Phase::Running(Lease { token, .. }) = self.entries[slot].phase else { continue };
+            self.handling = Some(token.id.seq);
             out.push(Effect::StopAttempt(token));
             if token.epoch != self.fence.epoch {
                 self.lost(now, slot, token, out);
@@ -33,6 +34,7 @@ impl Engine {
             let outcome = Outcome::Failed { error: "the attempt took too long".into(), retry_after: None };
             self.finish(now, slot, token, outcome, out);
         }
+        self.handling = None;
         self.due = due;
     }
 
@@ -40,7 +42,7 @@ impl Engine {
     fn lost(&mut self, now: Now, slot: Slot, token: Token, out: &mut Vec<Effect>) {
         let task = &mut self.entries[slot].task;
         task.crashes = task.crashes.saturating_add(1);
-        if task.crashes >= self.settings.limits.crashes_max {
+        if self.has_crashed_too_often(&self.entries[slot].task) {
             self.set_aside(now, slot, Some(token), out);
         } else {
             self.finish(now, slot, token, Outcome::Interrupted, out);

@@ -12,8 +12,10 @@
 mod accept;
 mod admit;
 mod amend;
+mod deferred;
 mod dispatch;
 mod entry;
+mod expire;
 mod finish;
 mod hand_over;
 mod lane;
@@ -23,13 +25,13 @@ mod reads;
 mod refuse;
 mod window;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::change::Change;
-use crate::id::{Fence, Seq, TaskId};
+use crate::id::{Fence, Seq};
 use crate::limits::Limits;
 use crate::message::{Answer, Ask, AskNo, Effect, Event, Token};
 use crate::queue::Queues;
@@ -38,6 +40,8 @@ use crate::time::{BootTime, Now, Timestamp, Wake};
 use crate::wheel::Wheel;
 
 use admit::Creation;
+use deferred::{Awaited, Deferred};
+use dispatch::Begin;
 use entry::{Entries, Slot};
 use park::{Hold, Unparking};
 use reads::{Pending, Reads};
@@ -68,6 +72,8 @@ pub struct Engine {
     wheel: Wheel<Slot>,
     /// Those that run, by when their lease ends. Boot time, written as a timestamp.
     leases: Wheel<Slot>,
+    /// Those that are due and kept waiting, by when they expire. What has no `expires_at` is not in here.
+    deadlines: BTreeSet<(Timestamp, Slot)>,
     windows: Windows,
 
     /// What keeps tasks from starting, and who holds it. An entry here is all that a held lane costs.
@@ -89,13 +95,12 @@ pub struct Engine {
     reads: Reads,
     /// Identities between look-up and record: a second create of the same waits.
     identities: FxHashSet<Identity>,
-    /// Requests that wait until something else about the same task is recorded.
-    deferred: Vec<(AskNo, Ask)>,
+    deferred: Deferred,
 
     changes: Vec<Change>,
     after: Vec<After>,
-    /// Attempts that began since the last batch: recorded if they still run when the next one is cut.
-    began: Vec<Slot>,
+    /// Attempts that began a short while ago, in order: recorded if they go on.
+    began: VecDeque<Begin>,
     /// What waits for the batch in flight.
     in_flight: Option<Vec<After>>,
     /// Tasks numbered from here on are not recorded yet, and no read may bring them in.
@@ -103,12 +108,13 @@ pub struct Engine {
 
     /// When this ownership began. What was due before it may have been running when the last one ended.
     owned_since: Timestamp,
-    /// Tasks that were being handled when the partition last failed here.
-    suspects: FxHashSet<Seq>,
+    /// Tasks that were being handled when the partition failed on this node, and at how many failures. Forgotten when
+    /// something about them is recorded: their row has the count by then.
+    suspects: BTreeMap<Seq, u16>,
     leaving: bool,
     released: bool,
     /// The task being handled: named if we fail, so that it can be set aside.
-    handling: Option<TaskId>,
+    handling: Option<Seq>,
     /// Reused, so that a tick allocates nothing.
     due: Vec<Slot>,
 }
@@ -125,6 +131,8 @@ enum After {
     Moved(Slot),
     /// The row lies under an obstacle.
     Parked(Slot),
+    /// The row of a lane's blocked head lies where it expires.
+    Blocked(Slot),
     /// The task has ended.
     Ended(Slot),
     /// The start is recorded: now it may begin.
@@ -180,7 +188,6 @@ impl Engine {
         if self.in_flight.is_some() {
             return None;
         }
-        self.note_begun_attempts();
         self.mark_low_water();
         if self.changes.is_empty() && self.after.is_empty() {
             return None;
@@ -195,8 +202,10 @@ impl Engine {
         if self.leaving {
             return Wake::default();
         }
-        let boot = self.leases.wake_at().map(|at| BootTime::from_micros(at.as_micros() as u64));
-        Wake { wall: self.wheel.wake_at(), boot }.or(self.windows.wake_at())
+        let lease = self.leases.wake_at().map(|at| BootTime::from_micros(at.as_micros() as u64));
+        let boot = [lease, self.next_to_note()].into_iter().flatten().min();
+        let wake = Wake { wall: self.wheel.wake_at(), boot }.or(self.windows.wake_at());
+        wake.or(Wake { wall: self.first_deadline(), boot: None })
     }
 
     /// How many tasks are held in memory.
@@ -209,14 +218,25 @@ impl Engine {
         self.holds.len()
     }
 
+    /// How often a request had to wait for another about the same task.
+    pub fn deferrals(&self) -> u64 {
+        self.deferred.times()
+    }
+
     /// The attempt that runs for this task.
     pub fn running(&self, seq: Seq) -> Option<Token> {
         self.entries.find(seq).and_then(|slot| self.entries[slot].token())
     }
 
-    /// The task that was being handled: the suspect when a handler of ours panicked.
-    pub fn suspect(&self) -> Option<TaskId> {
-        self.handling
+    /// What the next engine of this partition must know: the tasks that were being handled when it failed on this
+    /// node, and how often. If this engine has just panicked, that counts.
+    pub fn take_suspects(&mut self) -> BTreeMap<Seq, u16> {
+        let mut suspects = std::mem::take(&mut self.suspects);
+        if let Some(seq) = self.handling.take() {
+            let failures = suspects.entry(seq).or_default();
+            *failures = failures.saturating_add(1);
+        }
+        suspects
     }
 
     fn asked(&mut self, now: Now, no: AskNo, ask: Ask, out: &mut Vec<Effect>) {
@@ -226,6 +246,10 @@ impl Engine {
         if self.reads.asks() + self.deferred.len() >= self.settings.limits.asked_max {
             return out.push(Effect::Answer(no, Answer::Overloaded));
         }
+        self.take_up(now, no, ask, out);
+    }
+
+    fn take_up(&mut self, now: Now, no: AskNo, ask: Ask, out: &mut Vec<Effect>) {
         match ask {
             Ask::Create(drafts) => self.create(now, no, drafts, out),
             Ask::Amend(id, amendment) => self.amend(now, no, id, amendment, out),
@@ -242,6 +266,7 @@ impl Engine {
                 After::Refiled(slot) => self.refiled(now, slot, out),
                 After::Moved(slot) => self.moved(now, slot, out),
                 After::Parked(slot) => self.parked(now, slot, out),
+                After::Blocked(slot) => self.blocked(now, slot, out),
                 After::Ended(slot) => self.ended(now, slot, out),
                 After::Start(slot) => self.begin_recorded(now, slot, out),
             }
@@ -264,15 +289,9 @@ impl Engine {
             }
             Some(Pending::Amend(ask, id, amendment, clock)) => {
                 self.task_found(now, ask, id, amendment, clock, found, out);
+                self.ask_line(now, Awaited::Task(id.seq), out);
             }
             None => {}
-        }
-    }
-
-    /// What was set aside for something in flight gets its turn.
-    fn ask_again(&mut self, now: Now, out: &mut Vec<Effect>) {
-        for (no, ask) in std::mem::take(&mut self.deferred) {
-            self.asked(now, no, ask, out);
         }
     }
 
@@ -287,7 +306,9 @@ impl Engine {
             return;
         }
         self.expire_leases(now, out);
+        self.note_long_attempts(now);
         self.load_due_windows(now, out);
+        self.expire_overdue(now, out);
         self.wake_due_tasks(now, out);
     }
 }

@@ -80,6 +80,7 @@ impl Engine {
         let task = self.entries[slot].task.clone();
         if task.parked == Some(obstacle) {
             // It came from there and goes back: its row has not moved.
+            self.forget_deadline(slot);
             self.entries.remove(slot);
             return self.left_unparked(obstacle, task.key());
         }
@@ -205,6 +206,7 @@ impl Engine {
         for task in news {
             self.hold_unparked(now, obstacle, task, out);
         }
+        self.handling = None;
         match obstacle {
             Obstacle::Lane(_) => self.next_in_lane(now, obstacle, out),
             _ => self.continue_unparking(obstacle, out),
@@ -219,6 +221,7 @@ impl Engine {
             self.left_unparked(obstacle, task.key());
             return self.write_holder(&task);
         }
+        self.handling = Some(task.id.seq);
         let set_aside = self.note_crash(&mut task);
         let slot = self.entries.insert(task);
         match obstacle {

@@ -66,6 +66,16 @@ impl Window {
         }
     }
 
+    /// How far this window should be held in memory. What is due before its mark lies at the mark, so that a clock
+    /// that was set back to before it keeps nobody waiting.
+    pub fn horizon(&self, now: Now, limits: &Limits) -> Timestamp {
+        self.present(now) + limits.look_ahead
+    }
+
+    fn present(&self, now: Now) -> Timestamp {
+        now.wall.max(self.low_water)
+    }
+
     fn leave_to_store(&mut self, wake_at: Timestamp) {
         self.beyond = Some(self.beyond.map_or(wake_at, |beyond| beyond.min(wake_at)));
     }
@@ -113,7 +123,7 @@ impl Windows {
     /// Whether every row up to this task's has been seen; what is known to be empty counts as seen.
     pub fn extend_over(&mut self, now: Now, limits: &Limits, task: &Task) -> bool {
         let Some(window) = self.all.get_mut(&task.window()) else { return true };
-        window.extend(now.wall + limits.look_ahead);
+        window.extend(window.horizon(now, limits));
         window.read_to > task.key()
     }
 
@@ -163,7 +173,7 @@ impl Engine {
         let limits = &self.settings.limits;
         let window = self.windows.open(now, limits, id);
         if !paused && window.room_taken < limits.window_max {
-            window.extend(now.wall + limits.look_ahead);
+            window.extend(window.horizon(now, limits));
         }
         match &mut window.loading {
             _ if paused => window.unread(task.key()),
@@ -183,8 +193,12 @@ impl Engine {
     /// Moves a task to another phase, and counts it in or out of its window's room.
     pub(super) fn set_phase(&mut self, now: Now, slot: Slot, phase: Phase, out: &mut Vec<Effect>) {
         let entry = &mut self.entries[slot];
-        let took_room = entry.takes_room();
+        let (took_room, kept_waiting) = (entry.takes_room(), entry.is_kept_waiting());
         entry.phase = phase;
+        if entry.is_kept_waiting() != kept_waiting {
+            self.watch_deadline(slot);
+        }
+        let entry = &self.entries[slot];
         match (took_room, entry.takes_room()) {
             (false, true) => self.take_room(now, slot),
             (true, false) => {
@@ -227,7 +241,7 @@ impl Engine {
         }
         // Half the window ahead: each read then covers at least the other half, and is never late.
         let load_at = beyond - limits.look_ahead / 2;
-        if load_at > now.wall {
+        if load_at > window.present(now) {
             return self.windows.note_due(id, load_at);
         }
         if self.after.len() > limits.loaded_max {
@@ -237,7 +251,7 @@ impl Engine {
         }
         let room = limits.window_max - window.room_taken;
         let limit = room.min(limits.loaded_max.saturating_sub(self.entries.len()).max(LOAD_MIN));
-        let until = now.wall + limits.look_ahead;
+        let until = window.horizon(now, limits);
         let clock = self.reads.begin();
         window.beyond = None;
         let until_row = RowKey::at(until);
@@ -308,6 +322,7 @@ impl Engine {
                 self.accept(now, task, out);
             }
         }
+        self.handling = None;
     }
 
     /// Whether a row that was read says something we do not know better ourselves.

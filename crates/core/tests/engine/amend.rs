@@ -222,3 +222,68 @@ fn nobody_overtakes_a_task_whose_cancel_or_move_is_still_being_recorded() {
         ",
     );
 }
+
+#[test]
+fn a_task_that_was_only_looked_at_is_not_forgotten_when_a_page_is_under_way() {
+    // The page was read before it was there, and it left memory because a page was to bring it.
+    check(
+        "
+        auto succeed *
+        0    accept a due=400
+        1    hold_answers loads
+        260  accept b due=500
+        261  change b payload=changed if_revision=7
+        262  let_store
+        1000 tick
+        ",
+        "
+        261 answer change b: outdated, revision 1
+        400 start a #1
+        400 finish a
+        500 start b #1
+        500 finish b
+        ",
+    );
+}
+
+#[test]
+fn a_task_given_to_another_handler_leaves_the_obstacle_of_the_old_one() {
+    // It stayed parked under the handler that nobody has.
+    check(
+        "
+        auto succeed *
+        0    accept a due=1 handler=nowhere
+        2    change a handler=h
+        1000 tick
+        ",
+        "
+        2 refile a
+        2 answer change a: done, due t1
+        2 start a #1
+        2 finish a
+        ",
+    );
+}
+
+#[test]
+fn a_thousand_changes_of_one_task_at_once_wait_once_or_twice_each() {
+    // Each record asked all that waited again: with the number of changes, their cost grew with its square.
+    for due in ["100", "5000"] {
+        let moves: String = (0..1_000).map(|n| format!("1 move a to={due}.{n:03}\n")).collect();
+        let script = format!(
+            "
+            watch nobody
+            auto succeed a
+            0   accept a due={due}
+            1   hold_store records
+            1   move a to={due}.5
+            {moves}
+            2   let_store
+            2   assert deferrals <= 2100
+            2   assert finds <= 2100
+            6000 assert ended == 1
+            "
+        );
+        check(&script, "");
+    }
+}

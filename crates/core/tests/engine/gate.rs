@@ -209,3 +209,78 @@ fn a_slot_is_given_back_when_the_start_could_not_be_recorded() {
         ",
     );
 }
+
+#[test]
+fn an_offer_withdrawn_after_it_was_let_forward_lets_the_next_of_its_destination_go() {
+    // Its turn at the destination went with it, and nobody else was let forward.
+    check(
+        "
+        limits running_max=1 destination_running_max=1
+        0   accept a due=1 destination=x
+        0   accept b c due=2 destination=x
+        0   accept d due=3 priority=1
+        4   succeed a
+        5   cancel b
+        6   succeed d
+        7   succeed c
+        ",
+        "
+        1 start a #1
+        4 start d #1
+        4 finish a
+        5 cancel b
+        5 answer cancel b: cancelled
+        6 start c #1
+        6 finish d
+        7 finish c
+        ",
+    );
+}
+
+#[test]
+fn a_probe_that_is_withdrawn_lets_the_next_one_probe() {
+    check(
+        "
+        limits running_max=1 breaker_failures=1
+        0   accept a due=1 destination=x attempts=1
+        0   accept b c due=2 destination=x
+        1   fail a
+        2   accept d due=3 priority=1
+        8   cancel b
+        9   succeed d
+        10  succeed c
+        ",
+        "
+        1 start a #1
+        1 give up a
+        3 start d #1
+        8 cancel b
+        8 answer cancel b: cancelled
+        9 start c #1
+        9 finish d
+        10 finish c
+        ",
+    );
+}
+
+#[test]
+fn a_faster_rate_applies_at_once() {
+    // The next start waited for as long as the slower rate had said.
+    check(
+        "
+        queue q rate=1/86400
+        auto succeed *
+        0   accept a*3 due=1
+        2   queue q rate=100/1
+        60  tick
+        ",
+        "
+        1 start a1 #1
+        1 finish a1
+        2.01 start a2 #1
+        2.01 finish a2
+        2.02 start a3 #1
+        2.02 finish a3
+        ",
+    );
+}

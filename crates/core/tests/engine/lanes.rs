@@ -462,3 +462,22 @@ fn a_write_cut_after_the_holder_was_named_leaves_the_lane_free_to_go_on() {
         ",
     );
 }
+
+#[test]
+fn seventy_thousand_of_a_lane_may_expire_at_once() {
+    // Those that leave a lane were counted in sixteen bits.
+    check(
+        "
+        limits window_max=100000 loaded_max=100000
+        watch last
+        auto succeed *
+        0   accept j*70000 lane=l due=10 expires=10
+        0   accept last lane=l due=20
+        30  tick
+        ",
+        "
+        20 start last #1
+        20 finish last
+        ",
+    );
+}

@@ -219,6 +219,57 @@ fn a_task_of_an_exclusive_queue_that_crashes_its_owner_is_set_aside_too() {
 }
 
 #[test]
+fn a_task_whose_report_makes_its_partition_fail_is_set_aside() {
+    // The report was heard again after each reload, and failed again: nothing counted, because nothing was recorded.
+    check(
+        "
+        limits crashes_max=3
+        0   accept bomb due=1 attempts=5 retry=none
+        0   accept b due=2
+        1   fail bomb
+        2   succeed b
+        3   assert panics == 3
+        ",
+        "
+        1 start bomb #1
+        1 panic
+        1 panic
+        1 panic
+        1 give up bomb
+        2 start b #1
+        2 finish b
+        ",
+    );
+}
+
+#[test]
+fn the_lane_of_a_task_that_is_set_aside_for_its_report_waits_for_a_person() {
+    check(
+        "
+        limits crashes_max=2
+        0   accept bomb lane=x due=1 attempts=5 retry=none
+        0   accept b lane=x due=2
+        1   fail bomb
+        9   retry bomb
+        9   succeed bomb
+        9   succeed b
+        ",
+        "
+        1 start bomb #1
+        1 panic
+        1 panic
+        1 block bomb
+        9 refile bomb
+        9 answer retry bomb: done, due t1
+        9 start bomb #2
+        9 finish bomb
+        9 start b #1
+        9 finish b
+        ",
+    );
+}
+
+#[test]
 fn crashes_are_forgotten_when_an_attempt_comes_to_an_end() {
     check(
         "
@@ -227,16 +278,16 @@ fn crashes_are_forgotten_when_an_attempt_comes_to_an_end() {
         0   accept a due=1
         2   crash
         2   fail a
-        3   crash
-        3   succeed a
+        4   crash
+        4   succeed a
         ",
         "
         1 start a #1
         2 start a #2
         2 postpone a to t3
         3 start a #3
-        3 start a #4
-        3 finish a
+        4 start a #4
+        4 finish a
         ",
     );
 }

@@ -2,8 +2,8 @@
 
 mod amend;
 mod blocked;
-mod broke_engine;
 mod cancel;
+mod expiry;
 mod gate;
 mod isolation;
 mod lanes;

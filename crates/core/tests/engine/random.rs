@@ -24,8 +24,10 @@ fn accept() -> impl Strategy<Value = String> {
     let target = prop_oneof![
         6 => Just(""), 1 => Just(" handler=g"), 2 => Just(" destination=host"), 1 => Just(" key=k conflict=replace"),
     ];
-    (1..4usize, lane, due, queue, target).prop_map(|(count, lane, due, queue, target)| {
-        format!("accept NEW*{count}{lane} due=+{due} queue={queue}{target}")
+    let lasts = prop_oneof![4 => Just(None), 1 => (1..40i64).prop_map(Some)];
+    (1..4usize, lane, due, queue, target, lasts).prop_map(|(count, lane, due, queue, target, lasts)| {
+        let expires = lasts.map_or_else(String::new, |lasts| format!(" expires=+{}", due + lasts));
+        format!("accept NEW*{count}{lane} due=+{due}{expires} queue={queue}{target}")
     })
 }
 
@@ -44,6 +46,7 @@ fn amend() -> impl Strategy<Value = String> {
         Just("change".to_owned()),
         Just("run".to_owned()),
         Just("retry".to_owned()),
+        Just("expire".to_owned()),
     ];
     (word, any::<prop::sample::Index>())
         .prop_map(|(word, index)| format!("{word} KNOWN{}", index.index(1 << 16)))

@@ -193,3 +193,62 @@ fn times_too_far_in_the_past_are_refused_unless_the_task_is_there_already() {
         ",
     );
 }
+
+#[test]
+fn the_same_identity_twice_in_one_request_replaces_what_is_there_twice() {
+    // The second was refused, because the first was being recorded.
+    check(
+        "
+        0   accept a key=k due=10
+        1   accept b c key=k due=10
+        11  tick
+        ",
+        "
+        1 refile c
+        1 answer accept b: replaced
+        1 answer accept c: replaced
+        10 start c #1
+        ",
+    );
+}
+
+/// The same request a thousand times.
+fn a_thousand_times(request: impl Fn(usize) -> String) -> String {
+    (0..1_000).map(|n| format!("1 {}\n", request(n))).collect()
+}
+
+#[test]
+fn a_thousand_creates_of_one_identity_at_once_wait_once_each() {
+    // Each record asked all that waited again: with the number of creates, their cost grew with its square.
+    let creates = a_thousand_times(|n| format!("accept a{n} key=k due=500"));
+    let script = format!(
+        "
+        watch a999
+        1   hold_store finds
+        {creates}
+        2   let_store
+        2   assert finds == 1000
+        2   assert deferrals == 999
+        500 tick
+        "
+    );
+    check(&script, "2 refile a999\n2 answer accept a999: replaced\n500 start a999 #1");
+}
+
+#[test]
+fn a_thousand_creates_that_meet_a_task_in_flight_wait_once_or_twice_each() {
+    let creates = a_thousand_times(|n| format!("accept b{n} key=k due=500 conflict=keep"));
+    let script = format!(
+        "
+        watch b999
+        0   accept a key=k due=500
+        1   hold_store records
+        1   cancel a
+        {creates}
+        2   let_store
+        2   assert finds <= 1010
+        2   assert deferrals <= 1010
+        "
+    );
+    check(&script, "2 answer accept b999: ended a cancelled");
+}

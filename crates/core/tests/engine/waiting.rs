@@ -95,9 +95,9 @@ fn a_task_that_expires_before_it_can_start_ends_as_expired() {
         ",
         "
         1 start busy #1
+        5 expire late
         6 start early #1
         6 finish busy
-        6 expire late
         7 finish early
         ",
     );
@@ -114,9 +114,9 @@ fn a_retry_after_the_deadline_ends_as_expired_and_its_lane_goes_on() {
         ",
         "
         1 start a #1
-        1 postpone a to t11
-        11 expire a
-        11 start b #1
+        1 postpone a to t5
+        5 expire a
+        5 start b #1
         ",
     );
 }
@@ -140,6 +140,44 @@ fn a_clock_set_back_neither_fires_again_nor_freezes_what_waits() {
         50 finish c
         150 start b #1
         150 finish b
+        ",
+    );
+}
+
+#[test]
+fn a_clock_set_back_below_a_low_water_mark_keeps_nobody_waiting() {
+    // No row is filed below a mark. New tasks lay at the mark, and waited until the clock had come back to it.
+    check(
+        "
+        show marks
+        limits left_per_mark=1 look_ahead=10
+        auto succeed *
+        0   accept a due=1000
+        0   accept b due=1001
+        1001 step_clock -1000
+        1001 accept c due=6 lane=x
+        1010 crash
+        1010 take_over
+        1010 accept d due=15 lane=x
+        1010 accept e due=16
+        1011 move e to=18
+        1020 tick
+        ",
+        "
+        1000 start a #1
+        1000 mark t1000
+        1000 finish a
+        1001 start b #1
+        1001 mark t1001
+        1001 finish b
+        1006 start c #1
+        1006 finish c
+        1011 refile e
+        1011 answer move e: done, due t1001
+        1015 start d #1
+        1015 finish d
+        1018 start e #1
+        1018 finish e
         ",
     );
 }

@@ -325,3 +325,21 @@ fn a_partition_that_is_asked_too_much_says_so() {
         ",
     );
 }
+
+#[test]
+fn what_is_being_recorded_is_bounded_while_the_store_is_slow() {
+    // What settles takes no room of its window, so that page after page was read before any of it was written.
+    for what in ["expires=11", "lane=l"] {
+        let script = format!(
+            "
+            watch nobody
+            queue q paused
+            0   accept j*20000 due=10 {what}
+            20  hold_store records
+            20  resume q
+            21  assert loaded <= 9000
+            "
+        );
+        check(&script, "");
+    }
+}

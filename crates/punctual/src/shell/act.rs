@@ -89,11 +89,13 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn recorded(&mut self, now: Now, batch: Arc<Batch>, answers: Vec<Recorded>) {
         self.node.batch_done();
+        self.note_time_now_and_then(now);
         for ((fence, changes), answer) in batch.iter().zip(answers) {
             match answer {
                 Recorded::Done => {
                     self.observer.observe(Note::Recorded(*fence, changes));
                     self.tell_of_ends(changes);
+                    self.pruning.recorded(*fence, changes, &self.settings.queues);
                     self.reloads.remove(&fence.partition);
                     self.node.handle(now, *fence, Event::ChangesRecorded, &mut self.effects);
                 }

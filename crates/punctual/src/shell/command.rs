@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::act::until_answered;
 use super::{Done, Shell, WAITERS_MIN};
+use crate::view::Load;
 use punctual_core::{EndState, EndedTask, Obstacle};
 
 /// What the loop can be told. Whatever has a `reply` is answered exactly once.
@@ -60,8 +61,8 @@ pub enum Command {
     AwaitOwned(oneshot::Sender<()>),
     /// Say how many partitions this node owns.
     Owned(oneshot::Sender<usize>),
-    /// How many tasks are in memory, and how many attempts run.
-    Measure(oneshot::Sender<(usize, usize)>),
+    /// Say how busy the loop is.
+    Measure(oneshot::Sender<Load>),
     /// The attempt that runs for a task.
     Running(TaskId, oneshot::Sender<Option<Token>>),
 }
@@ -101,7 +102,7 @@ impl<S: Store> Shell<S> {
             }
             Command::Stop { drain, reply } => self.stop(now, drain, reply),
             // Whoever asked may have gone away: then nobody is told.
-            Command::Measure(reply) => _ = reply.send((self.node.loaded(), self.node.running_count())),
+            Command::Measure(reply) => _ = reply.send(self.load()),
             Command::Owned(reply) => _ = reply.send(self.node.fences().count()),
             Command::AwaitOwned(reply) => {
                 self.awaiting_owned.push(reply);
@@ -111,7 +112,15 @@ impl<S: Store> Shell<S> {
         }
     }
 
-    fn ask(&mut self, now: Now, partition: PartitionId, ask: Ask, reply: oneshot::Sender<Answer>) {
+    fn load(&self) -> Load {
+        Load {
+            in_memory: self.node.loaded(),
+            running: self.node.running_count(),
+            waiters: self.waiters.values().map(Vec::len).sum(),
+        }
+    }
+
+    pub(super) fn ask(&mut self, now: Now, partition: PartitionId, ask: Ask, reply: oneshot::Sender<Answer>) {
         if self.stopping.is_some() {
             reply.send(Answer::NotOwner).ok();
             return;
@@ -152,6 +161,7 @@ impl<S: Store> Shell<S> {
         let known = self.queue_versions.entry(queue).or_default();
         if version >= *known {
             *known = version;
+            self.retention_may_change(now, queue, &settings);
             self.settings.queues.set(queue, settings);
             self.settings_changed(now);
         }
@@ -193,7 +203,10 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn looked(&mut self, id: TaskId, found: Option<Found>) {
         let ended = match found {
-            Some(Found::Live(_)) => return self.refuse_to_wait_for(id),
+            Some(Found::Live(task)) => {
+                self.note_deadline(&task);
+                return self.refuse_to_wait_for(id);
+            }
             Some(Found::Ended(ended)) => Some(EndedOrForgotten::Ended(Box::new(ended))),
             Some(Found::Forgotten { state, .. }) => Some(EndedOrForgotten::Forgotten(state)),
             None => None,

@@ -6,9 +6,12 @@
 mod act;
 mod attempt;
 mod command;
+mod overdue;
+mod prune;
 mod runners;
 mod stop;
 mod takeover;
+mod trusted_time;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +21,10 @@ use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use punctual_core::{
     Answer, AskNo, Attempt, BootTime, Change, Effects, Event, Fence, FindNo, Found, Inheritance, Loaded,
-    Node, Now, Obstacle, Outcome, PartitionId, QueueId, Settings, Task, TaskId, Token, Wake, WindowId,
+    Node, Now, Obstacle, Outcome, PartitionId, Prune, Pruned, Pruning, QueueId, Settings, Task, TaskId,
+    Token, Wake, WindowId,
 };
-use punctual_store::{Meta, Recorded, Store};
+use punctual_store::{Meta, Recorded, Store, StoreError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,8 +33,10 @@ use crate::executor::Executor;
 use crate::observer::{Note, Observer};
 
 pub use command::{Command, Ended, EndedOrForgotten};
+use overdue::Overdue;
 use runners::{Report, Runners};
 use stop::Stopping;
+use trusted_time::TrustedTime;
 
 /// How many events are taken in before effects are carried out: a batch for the gate and for the store.
 const EVENTS_PER_ROUND: usize = 1_024;
@@ -92,6 +98,8 @@ pub struct Shell<S> {
     waiters_max: usize,
     /// Of which version each queue's settings are.
     queue_versions: FxHashMap<QueueId, u64>,
+    /// Tasks that are waited for and can expire.
+    overdue: Overdue,
     /// Partitions being taken over.
     taking: FxHashSet<PartitionId>,
     /// Reports for partitions being taken over: nobody is there yet to hear them.
@@ -102,11 +110,14 @@ pub struct Shell<S> {
     full_until: Option<BootTime>,
     /// Who waits until no partition is being taken over.
     awaiting_owned: Vec<oneshot::Sender<()>>,
+    /// When history is to be dropped.
+    pruning: Pruning,
     stopping: Option<Stopping>,
     /// Nobody can send commands any more.
     deserted: bool,
     /// How often others could have taken our partitions without our knowing.
     lapses: u64,
+    trusted_time: TrustedTime,
 }
 
 /// What is recorded together.
@@ -123,6 +134,9 @@ enum Done {
     Released(PartitionId),
     Reported(Token, Outcome),
     Looked(TaskId, Option<Found>),
+    Pruned(Prune, Result<Pruned, StoreError>),
+    Overdue(TaskId, Option<Answer>),
+    TimeNoted,
     StillTrying,
 }
 
@@ -137,10 +151,9 @@ enum Woken {
 
 impl<S: Store> Shell<S> {
     /// A loop that is ready to run, and where its commands go. It owns nothing until it is told to claim.
-    pub async fn new(
-        parts: Parts<S>,
-    ) -> Result<(Shell<S>, mpsc::Sender<Command>), punctual_store::StoreError> {
+    pub async fn new(parts: Parts<S>) -> Result<(Shell<S>, mpsc::Sender<Command>), StoreError> {
         let meta = parts.store.meta().await?;
+        let trusted_time = trusted_time::compare(&*parts.store, &parts.clock, &*parts.observer).await?;
         let (command_to, commands) = mpsc::channel(parts.settings.limits.asked_max);
         let runners = Runners::new(parts.executor.clone(), parts.settings.limits.payload_max);
         let shell = Shell {
@@ -166,14 +179,17 @@ impl<S: Store> Shell<S> {
             waiters: FxHashMap::default(),
             waiters_max: WAITERS_MIN,
             queue_versions: FxHashMap::default(),
+            overdue: Overdue::default(),
             taking: FxHashSet::default(),
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
             full_until: None,
             awaiting_owned: Vec::new(),
+            pruning: Pruning::default(),
             stopping: None,
             deserted: false,
             lapses: 0,
+            trusted_time,
         };
         Ok((shell, command_to))
     }
@@ -185,10 +201,13 @@ impl<S: Store> Shell<S> {
             let now = self.read_clock();
             self.decide(now, woken);
             self.take_in_more(now);
+            self.ask_about_overdue(now);
             self.node.advance(now, &mut self.effects);
             self.act(now);
+            self.prune(now);
         }
         self.stop_all_attempts();
+        self.note_time_at_the_end().await;
     }
 
     /// Waits for whatever comes first. Biased, so that a run can be repeated from its seed.
@@ -208,12 +227,14 @@ impl<S: Store> Shell<S> {
     }
 
     fn delay(&self, now: Now) -> Duration {
-        let mut wake = self.node.wake_at();
+        let mut wake = self.node.wake_at().or(self.overdue.wake());
         if let Some(stopping) = &self.stopping {
             wake = wake.or(stopping.wake());
         }
         wake = wake.or(Wake { wall: None, boot: self.full_until.filter(|until| *until > now.boot) });
         let max = if wake.wall.is_some() { WAIT_MAX } else { Duration::from_secs(3600) };
+        // History can wait: it is no reason to look at the wall clock every second.
+        let max = self.prune_delay(now).map_or(max, |delay| delay.min(max));
         wake.delay(now).unwrap_or(max).min(max)
     }
 
@@ -273,6 +294,9 @@ impl<S: Store> Shell<S> {
             Done::NotTaken(partition) => self.not_taken(now, partition),
             Done::Released(partition) => self.released(now, partition),
             Done::Looked(id, found) => self.looked(id, found),
+            Done::Pruned(prune, answer) => self.pruned(now, prune, answer),
+            Done::Overdue(id, answer) => self.overdue_answered(now, id, answer),
+            Done::TimeNoted => self.trusted_time.noted(),
             Done::StillTrying => {}
         }
     }

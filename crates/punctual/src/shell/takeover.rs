@@ -77,6 +77,9 @@ impl<S: Store> Shell<S> {
         self.answer_all(fence.partition, Answer::Unknown);
         self.observer.observe(Note::PartitionTaken(fence));
         self.node.take_over(now, fence, inheritance, &mut self.effects);
+        let (queues, limits) = (&self.settings.queues, &self.settings.limits);
+        self.pruning.taken(now.wall, fence, queues, limits.prune_spread);
+        self.note_time_now_and_then(now);
         self.hear_early_reports(now, fence.partition);
         self.look_for_ends(fence.partition);
         self.tell_when_owned();
@@ -118,6 +121,7 @@ impl<S: Store> Shell<S> {
 
     fn lose_partition(&mut self, now: Now, partition: PartitionId) {
         self.node.forget(now, partition);
+        self.pruning.lost(partition);
         // The store refused what they asked for, or was never told of it.
         self.answer_all(partition, Answer::NotOwner);
         self.leave_waiting(partition);
@@ -134,6 +138,7 @@ impl<S: Store> Shell<S> {
             return;
         }
         self.node.forget(now, partition);
+        self.pruning.lost(partition);
         self.answer_all(partition, Answer::Unknown);
         self.observer.observe(Note::PartitionReloaded(partition));
         let wait = self.reload_wait(partition);
@@ -171,6 +176,7 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn released(&mut self, now: Now, partition: PartitionId) {
         self.node.forget(now, partition);
+        self.pruning.lost(partition);
         self.answer_all(partition, Answer::Unknown);
         self.leave_waiting(partition);
         self.observer.observe(Note::PartitionReleased(partition));
@@ -225,7 +231,7 @@ impl<S: Store> Takeover<S> {
         let standing = until_answered(&self.observer, || self.store.standing(self.ending.partition)).await;
         let held = self.held().await;
         let live = self.live_tasks().await;
-        Inheritance { standing, held, live, suspects: Vec::new() }
+        Inheritance { standing, held, live, suspects: Default::default() }
     }
 
     async fn held(&self) -> Vec<Held> {

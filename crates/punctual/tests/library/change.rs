@@ -83,6 +83,11 @@ async fn a_task_cannot_be_moved_where_it_could_not_have_been_scheduled() {
     let never = punctual::Timestamp::from_micros(i64::MAX);
     assert!(matches!(scheduler.move_to(id, never).await, Err(Error::Refused(_))));
     assert_eq!(live(&scheduler, id).await.revision, 1);
+    let expiring = task("y").after(secs(10)).expires_at(world.now() + secs(20));
+    let expiring = id_of(&scheduler, expiring).await;
+    let moved = scheduler.move_to(expiring, world.now() + secs(30)).await;
+    assert_eq!(moved.unwrap_err().code(), "expires_before_due");
+    assert_eq!(live(&scheduler, expiring).await.revision, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,10 +8,10 @@ use punctual::{Builder, Error, Failure, Job, NewTask, TaskId};
 use super::world::{MemoryScheduler, World, pass, secs};
 
 /// Numbers from a seed (xorshift).
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -20,20 +20,20 @@ impl Dice {
 }
 
 /// How many attempts each lane has running.
-type Running = Arc<Mutex<Lanes>>;
+pub type Running = Arc<Mutex<Lanes>>;
 
 #[derive(Default)]
-struct Lanes {
+pub struct Lanes {
     running: BTreeMap<Box<str>, u32>,
     /// Lanes that ran two at once. A handler cannot complain itself: its panic would be a failed attempt.
-    broken: Vec<Box<str>>,
+    pub broken: Vec<Box<str>>,
 }
 
 /// Leaves its lane when the attempt ends, or is interrupted.
-struct InLane(Running, Box<str>);
+pub struct InLane(Running, Box<str>);
 
 impl InLane {
-    fn enter(running: &Running, lane: Box<str>) -> InLane {
+    pub fn enter(running: &Running, lane: Box<str>) -> InLane {
         let mut lanes = running.lock().unwrap();
         let count = lanes.running.entry(lane.clone()).or_default();
         *count += 1;

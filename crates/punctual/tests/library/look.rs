@@ -98,9 +98,23 @@ async fn waiters_that_gave_up_cost_nothing_and_the_others_are_told() {
         let waiting = tokio::time::timeout(secs(0), scheduler.result(*id));
         assert!(waiting.await.is_err());
     }
+    assert!(scheduler.load().await.unwrap().waiters <= 1_100, "most have been forgotten");
     let last = ids.last().copied().unwrap();
     assert!(matches!(scheduler.result(last).await, Ok(result) if result.state == EndState::Succeeded));
     let stopped = scheduler.stop(secs(1)).await;
     assert!(stopped.is_ok());
     assert!(matches!(scheduler.result(last).await, Err(Error::Stopped)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_that_gave_up_on_one_task_are_forgotten() {
+    // They were forgotten by task only, and one task kept all that had ever waited for it.
+    let world = World::of(1);
+    let scheduler = world.start(world.builder()).await;
+    let id = id_of(&scheduler, NewTask::new("x").after(secs(3600))).await;
+    for _ in 0..10_000 {
+        tokio::time::timeout(secs(0), scheduler.result(id)).await.expect_err("it is not due");
+    }
+    let waiters = scheduler.load().await.unwrap().waiters;
+    assert!(waiters <= 8, "{waiters} of ten thousand");
 }

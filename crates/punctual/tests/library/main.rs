@@ -3,13 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
 
 mod bad_input;
-mod broke_library;
-mod broke_stress;
 mod change;
 mod clocks;
 mod everything;
+mod expiry;
 mod handing_over;
 mod handlers;
+mod history;
 mod look;
 mod order;
 mod queues;
@@ -17,5 +17,6 @@ mod recovery;
 mod retries;
 mod script;
 mod stop;
+mod storm;
 mod unique;
 mod world;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use punctual::{EndState, Job, NewTask, QueueSettings, Rate, TaskId};
+use punctual::{EndState, Error, Job, Limits, NewTask, Priority, QueueSettings, Rate, TaskId};
+use punctual_store::faulty::Call;
 
+use super::script::Script;
 use super::world::{Log, MemoryScheduler, World, id_of, notes, pass, secs, task};
 
 async fn wait_for_all(scheduler: &MemoryScheduler, ids: &[TaskId]) {
@@ -139,4 +141,83 @@ async fn settings_and_tasks_outlive_the_scheduler() {
     assert!(!notes.so_far().iter().any(|seen| matches!(seen, super::world::Seen::Started(..))));
     second.resume("mail").await.unwrap();
     wait_for_all(&second, &[id]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_pinned_when_it_is_made_or_never() {
+    // Tasks of one lane lay in two partitions, and ran at once.
+    let world = World::of(8);
+    let scheduler = world.start(world.builder()).await;
+    let new = || NewTask::new("x").queue("mail").lane("ana").after(secs(10));
+    let first = id_of(&scheduler, new()).await;
+    let pinned = QueueSettings { pinned: true, ..QueueSettings::default() };
+    let refused = scheduler.set_queue("mail", pinned.clone()).await.unwrap_err();
+    assert_eq!(refused.code(), "setting_invalid");
+    assert_eq!(id_of(&scheduler, new()).await.partition(8), first.partition(8));
+    scheduler.set_queue("other", pinned.clone()).await.unwrap();
+    scheduler.set_queue("other", QueueSettings { running_max: Some(1), ..pinned }).await.unwrap();
+    assert!(scheduler.set_queue("other", QueueSettings::default()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_keeps_the_priority_it_was_made_with() {
+    // A lane lay in two windows, and whoever came after the change overtook those that waited.
+    let (world, log) = (World::of(1), Log::default());
+    let limits = Limits { running_max: 1, window_max: 16, loaded_max: 16, ..Limits::default() };
+    let scheduler = world.start(world.builder().limits(limits).handler("log", log.handler())).await;
+    let at = world.now() + secs(10);
+    let filler = (0..100).map(|_| task("filler").queue("mail").at(at)).collect();
+    assert!(scheduler.schedule_many(filler).await.iter().all(Result::is_ok));
+    id_of(&scheduler, task("first").queue("mail").lane("ana").at(at + secs(1))).await;
+    let urgent = QueueSettings { priority: Priority::new(1).unwrap(), ..QueueSettings::default() };
+    let refused = scheduler.set_queue("mail", urgent.clone()).await.unwrap_err();
+    assert_eq!(refused.code(), "setting_invalid");
+    assert!(refused.to_string().contains("make another queue"), "{refused}");
+    assert_eq!(scheduler.queue("mail").await.unwrap().priority, Priority::default());
+    let second = id_of(&scheduler, task("second").queue("mail").lane("ana").at(at + secs(2))).await;
+    scheduler.result(second).await.unwrap();
+    assert_eq!(log.lines()[100..], ["first", "second"]);
+    scheduler.set_queue("urgent", urgent.clone()).await.unwrap();
+    scheduler.set_queue("urgent", QueueSettings { paused: true, ..urgent }).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_is_not_undone_by_whoever_made_the_queue() {
+    // Settings counted in the order in which they were heard of.
+    let (world, log, script) = (World::of(1), Log::default(), Script::default());
+    let builder = world.builder().handler("log", log.handler());
+    let scheduler = builder.start(script.store(world.store.clone())).await.unwrap();
+    // The queue's number is given at once; that the queue was made is heard of late.
+    script.then_answer_late(Call::Write, Duration::ZERO).then_answer_late(Call::Write, secs(5));
+    let another = scheduler.clone();
+    let create = tokio::spawn(async move { another.schedule(task("x").queue("q").after(secs(60))).await });
+    pass(secs(1)).await;
+    scheduler.pause("q").await.unwrap();
+    create.await.unwrap().unwrap();
+    assert!(scheduler.queue("q").await.unwrap().paused, "it says that it is paused");
+    pass(secs(600)).await;
+    assert!(log.lines().is_empty(), "and it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_of_the_same_name_in_two_namespaces_are_two_queues() {
+    let (world, log) = (World::new(), Log::default());
+    let start = async |namespace: &str| {
+        world.start(world.builder().namespace(namespace).handler("log", log.handler())).await
+    };
+    let ours = start("ours").await;
+    ours.pause("mail").await.unwrap();
+    let waiting = id_of(&ours, task("ours").queue("mail")).await;
+    ours.stop(secs(0)).await.unwrap();
+    let theirs = start("theirs").await;
+    let id = id_of(&theirs, task("theirs").queue("mail")).await;
+    theirs.result(id).await.unwrap();
+    assert_ne!(id.queue, waiting.queue);
+    assert!(!theirs.queue("mail").await.unwrap().paused);
+    pass(secs(60)).await;
+    assert_eq!(log.lines(), ["theirs"], "a queue that is paused in another namespace is paused here too");
+    for bad in ["", "a/b", "a b", &"x".repeat(101)] {
+        let started = world.builder().namespace(bad).start(world.store.clone()).await;
+        assert!(matches!(started.err(), Some(Error::Refused(_))), "{bad}");
+    }
 }

@@ -89,6 +89,20 @@ async fn an_attempt_that_ends_while_its_partition_is_reloaded_is_not_run_again()
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_end_is_heard_of_although_the_answer_of_its_record_was_lost() {
+    // Whoever waited was told only of ends that this process knew to be recorded.
+    let (world, log, script) = (World::of(1), Log::default(), Script::default());
+    let builder = world.builder().handler("log", log.handler());
+    let scheduler = builder.start(script.store(world.store.clone())).await.unwrap();
+    let id = id_of(&scheduler, task("x").after(secs(10))).await;
+    // That it began is recorded; that it ended is recorded, and not heard of.
+    script.then(Call::Record, Fate::Fine).then(Call::Record, Fate::AnswerLost);
+    let result = tokio::time::timeout(secs(3600), scheduler.result(id)).await;
+    assert_eq!(log.lines(), ["x"]);
+    assert_eq!(result.expect("it ended an hour ago").unwrap().state, EndState::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_impossible_fact_reloads_its_partition_and_no_other() {
     let (world, log) = (World::of(4), Log::default());
     let (observer, mut notes) = notes();
@@ -105,6 +119,24 @@ async fn an_impossible_fact_reloads_its_partition_and_no_other() {
     let seen = notes.so_far();
     let reloaded: Vec<&Seen> = seen.iter().filter(|seen| matches!(seen, Seen::Reloaded(_))).collect();
     assert_eq!(reloaded, [&Seen::Reloaded(PartitionId(2))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_at_which_its_partition_fails_three_times_is_set_aside() {
+    // Each reload began to count anew, because no failure left a trace in the store.
+    for (lies, expected) in [(2, EndState::Succeeded), (3, EndState::Dead)] {
+        let (world, log) = (World::of(1), Log::default());
+        let (observer, mut notes) = notes();
+        let liar = Liar::new(world.store.clone(), PartitionId(0), lies);
+        let builder = world.builder().observer(observer).handler("log", log.handler());
+        let scheduler = builder.start(liar).await.unwrap();
+        let suspect = id_of(&scheduler, task("suspect").after(secs(3600))).await;
+        let innocent = id_of(&scheduler, task("innocent").after(secs(7200))).await;
+        assert_eq!(scheduler.result(suspect).await.unwrap().state, expected);
+        assert_eq!(scheduler.result(innocent).await.unwrap().state, EndState::Succeeded);
+        let reloads = notes.so_far().into_iter().filter(|seen| matches!(seen, Seen::Reloaded(_))).count();
+        assert_eq!(reloads, lies);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use punctual::{EndState, Error, Failure, Found, Job, NewTask, RetryPolicy, TaskState, Timestamp};
+use punctual::{EndState, Error, Failure, Found, Job, NewTask, RetryPolicy, TaskState, Timestamp, Waits};
 
-use super::world::{Log, World, id_of, live, secs, task};
+use super::world::{Log, Seen, World, id_of, live, notes, pass, secs, task};
 
 /// When each attempt of a task that always fails began, counted from its time.
 async fn attempts_of(policy: RetryPolicy) -> (Vec<Duration>, EndState) {
@@ -166,10 +166,29 @@ async fn a_hanging_handler_is_stopped_when_its_time_is_up() {
         .await;
     let begun = world.now();
     let id = id_of(&scheduler, NewTask::new("hang").timeout(secs(3))).await;
-    super::world::pass(Duration::from_millis(3_100)).await;
+    pass(Duration::from_millis(3_100)).await;
     assert!(stopped.load(Ordering::Relaxed));
     assert_eq!(scheduler.find(id).await.unwrap().unwrap().state(), TaskState::Retrying);
     assert_eq!(live(&scheduler, id).await.last_error.as_deref(), Some("the attempt took too long"));
     assert_eq!(scheduler.result(id).await.unwrap().read::<u32>().unwrap(), 2);
     assert!(world.now().since(begun) < secs(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_waits_for_ever_harms_nobody() {
+    // Its next time overflowed in the engine, which took its partition down again and again.
+    let (world, log) = (World::of(1), Log::default());
+    let (observer, mut notes) = notes();
+    let fails = |_: Job<()>| async { Err::<(), _>(Failure::retry("no")) };
+    let builder = world.builder().observer(observer).handler("fails", fails).handler("log", log.handler());
+    let scheduler = world.start(builder).await;
+    let (min, max) = (Duration::MAX, Duration::MAX);
+    let waits = Waits::Growing { min, max, factor_percent: 200, jitter_percent: 100 };
+    let patient = NewTask::new("fails").retry(RetryPolicy { waits, ..RetryPolicy::DEFAULT });
+    let id = id_of(&scheduler, patient).await;
+    pass(secs(60)).await;
+    assert_eq!(live(&scheduler, id).await.wake_at, Timestamp::MAX);
+    let innocent = id_of(&scheduler, task("innocent")).await;
+    assert_eq!(scheduler.result(innocent).await.unwrap().state, EndState::Succeeded);
+    assert!(!notes.so_far().iter().any(|seen| matches!(seen, Seen::Reloaded(_))));
 }

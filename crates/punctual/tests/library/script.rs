@@ -1,4 +1,4 @@
-//! Stores that fail on command: faults by script, and one that lies about what it holds.
+//! Stores that do not behave: faults by script, one that lies about what it holds, and one that counts.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual::{MemoryStore, Store, StoreError};
-use punctual_core::{Loaded, PartitionId, RowKey, Timestamp, WindowId};
+use punctual_core::{Change, Fence, Loaded, PartitionId, RowKey, Timestamp, WindowId};
 use punctual_store::faulty::{Call, Fate, Faults, Faulty, Verdict};
-use punctual_store::{Tear, Wrapper};
+use punctual_store::{Recorded, Tear, Wrapper};
 
 /// What goes wrong next. Clones share it.
 #[derive(Clone, Default)]
@@ -101,5 +101,56 @@ impl Wrapper for Liar {
             loaded.tasks.extend(loaded.tasks.clone());
         }
         Ok(loaded)
+    }
+}
+
+/// A store that counts how often it is called.
+#[derive(Clone)]
+pub struct Counting {
+    store: MemoryStore,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Counting {
+    pub fn new(store: MemoryStore) -> Counting {
+        Counting { store, calls: Arc::default() }
+    }
+
+    /// The calls since this was last asked.
+    pub fn calls(&self) -> usize {
+        self.calls.swap(0, Ordering::Relaxed)
+    }
+
+    fn count(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Wrapper for Counting {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
+    }
+
+    async fn read<T: Send>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.count();
+        call.await
+    }
+
+    async fn write<T: Send>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.count();
+        call.await
+    }
+
+    async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
+        self.count();
+        self.store.record(batch).await
     }
 }

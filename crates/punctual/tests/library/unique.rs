@@ -1,6 +1,6 @@
 //! The same unique key, lane and time again is the same task; and many tasks at once.
 
-use punctual::{EndState, Error, OnConflict, Refusal, Scheduled};
+use punctual::{EndState, Error, OnConflict, QueueSettings, Refusal, Scheduled};
 
 use super::world::{Log, World, id_of, secs, task};
 
@@ -92,4 +92,17 @@ async fn one_bad_task_does_not_spoil_a_batch() {
     let mut lines = log.lines();
     lines.sort();
     assert_eq!(lines, ["a", "c", "e"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_key_is_the_same_task_although_somebody_wants_to_pin_its_queue() {
+    // Two tasks of one key lay in two partitions.
+    let (world, log) = (World::of(8), Log::default());
+    let scheduler = world.start(world.builder().handler("log", log.handler())).await;
+    let at = world.now() + secs(60);
+    let rent = || task("rent").queue("q").at(at).unique_key("rent").on_conflict(OnConflict::Keep);
+    let id = id_of(&scheduler, rent()).await;
+    let pinned = QueueSettings { pinned: true, ..QueueSettings::default() };
+    scheduler.set_queue("q", pinned).await.unwrap_err();
+    assert_eq!(scheduler.schedule(rent()).await.unwrap(), Scheduled::Kept(id));
 }

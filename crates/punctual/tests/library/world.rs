@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use punctual::clock::{Clock, ClockStep, SimulatedClock};
+use punctual::clock::{Clock, ClockStep, OddStart, SimulatedClock};
 use punctual::{
     Builder, Change, Failure, Found, Job, MemoryStore, NewTask, Note, Observer, Scheduler, Task, TaskId,
     Timestamp,
@@ -83,6 +83,8 @@ pub enum Seen {
     Reloaded(PartitionId),
     Released(PartitionId),
     Stepped(ClockStep),
+    Dropped(usize),
+    Odd(OddStart),
     Trouble,
 }
 
@@ -103,6 +105,8 @@ pub fn notes() -> (impl Observer, Notes) {
             Note::PartitionReloaded(partition) => say(Seen::Reloaded(partition)),
             Note::PartitionReleased(partition) => say(Seen::Released(partition)),
             Note::ClockStepped(step) => say(Seen::Stepped(step)),
+            Note::HistoryDropped(_, _, buckets) => say(Seen::Dropped(buckets)),
+            Note::OddStart(odd) => say(Seen::Odd(odd)),
             Note::StoreTrouble(_) => say(Seen::Trouble),
         }
     };

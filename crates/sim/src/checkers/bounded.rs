@@ -1,19 +1,61 @@
-//! What a process holds in memory is bounded by its limits, not by what is pending.
+//! What a process holds in memory is bounded by its limits, not by what is pending. What has run is held until that is
+//! on record, so a slow store adds what ran meanwhile.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use punctual_core::Token;
 
 use super::Log;
-use crate::history::Happening;
-use crate::world::{PARTITIONS, limits};
+use crate::history::{Happening, Moment, Process};
+use crate::world::limits;
+
+/// One record may be under way when an attempt ends, and the next one tells of it: each takes up to six seconds.
+const RECORDED_WITHIN: Duration = Duration::from_secs(15);
 
 pub fn check(log: &Log) -> Vec<String> {
     let limits = limits();
-    // Twice what a partition may load, what each of its few busy windows may read on top, and what runs.
-    let most = usize::from(PARTITIONS) * (2 * limits.loaded_max + 4 * limits.window_max)
-        + limits.running_max as usize;
-    let too_many = |(_, happening): &(_, Happening)| match happening {
-        Happening::Measured { process, loaded } if *loaded > most => {
-            Some(format!("{process:?} held {loaded} tasks in memory, and {most} is the most"))
+    // Twice what a partition may load, and what each of its few busy windows may read on top.
+    let per_partition = 2 * limits.loaded_max + 4 * limits.window_max;
+    let mut ends = Ends::default();
+    let mut found = Vec::new();
+    for (moment, happening) in log {
+        ends.note(*moment, happening);
+        if let Happening::Measured { process, loaded, owned } = happening {
+            let unrecorded = ends.lately(*moment, *process);
+            let most = owned * per_partition + limits.running_max as usize + unrecorded;
+            if *loaded > most {
+                found.push(format!(
+                    "{process:?} held {loaded} tasks of {owned} partitions, not {most} at most"
+                ));
+            }
         }
-        _ => None,
-    };
-    log.iter().filter_map(too_many).collect()
+    }
+    found
+}
+
+/// When attempts ended, by process.
+#[derive(Default)]
+struct Ends {
+    running: BTreeMap<Token, Process>,
+    ended: BTreeMap<Process, Vec<Moment>>,
+}
+
+impl Ends {
+    fn note(&mut self, moment: Moment, happening: &Happening) {
+        match happening {
+            Happening::Started { process, token, .. } => _ = self.running.insert(*token, *process),
+            Happening::Stopped { token, .. } => {
+                if let Some(process) = self.running.remove(token) {
+                    self.ended.entry(process).or_default().push(moment);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn lately(&self, now: Moment, process: Process) -> usize {
+        let ended = self.ended.get(&process).map_or(&[][..], |ended| ended);
+        ended.iter().rev().take_while(|ended| now.at.since(ended.at) <= RECORDED_WITHIN).count()
+    }
 }

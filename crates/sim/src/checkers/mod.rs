@@ -5,12 +5,14 @@ mod cancel_wins;
 mod fences_grow;
 mod finished_once;
 mod in_order;
+mod kept;
 mod low_water;
 mod never_early;
 mod never_lost;
 mod never_panics;
 mod one_at_a_time;
 mod same_is_same;
+mod served_again;
 mod view;
 
 use crate::history::{Happening, Moment};
@@ -52,6 +54,8 @@ pub fn check_all(log: &Log) -> Vec<Violation> {
     say("fences_grow", fences_grow::check(log));
     say("low_water", low_water::check(log));
     say("same_is_same", same_is_same::check(log));
+    say("kept", kept::check(log));
+    say("served_again", served_again::check(log));
     say("bounded", bounded::check(log));
     say("never_panics", never_panics::check(log));
     violations

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_core::{Answer, Created, TaskId, Timestamp};
+use punctual_core::{Answer, Identity, TaskId, Timestamp};
 
 use super::Log;
 use crate::history::{Amending, Happening};
@@ -15,6 +15,7 @@ pub fn check(log: &Log) -> Vec<String> {
     let mut calls: BTreeMap<u64, (TaskId, Amending)> = BTreeMap::new();
     let mut asked: BTreeMap<TaskId, usize> = BTreeMap::new();
     let mut exempt: BTreeSet<TaskId> = BTreeSet::new();
+    let repeated = repeated(log);
     for (_, happening) in log {
         match happening {
             Happening::AmendCalled { no, id, what } => {
@@ -25,10 +26,12 @@ pub fn check(log: &Log) -> Vec<String> {
                     exempt.insert(*id);
                 }
             }
-            Happening::CreateAnswered { created: Some(Created::Replaced(id)), .. } => _ = moved.remove(id),
-            Happening::AmendAnswered { no, answer: Some(Answer::Amended(_)) } => {
+            Happening::AmendAnswered { no, answer: Some(Answer::Amended(task)) } => {
+                let is_replaceable =
+                    task.spec.identity(task.id.queue).is_some_and(|key| repeated.contains(&key));
                 if let (id, Amending::Move(to)) = calls[no]
                     && asked[&id] == 1
+                    && !is_replaceable
                 {
                     moved.insert(id, to);
                 }
@@ -43,4 +46,19 @@ pub fn check(log: &Log) -> Vec<String> {
         }
     }
     found
+}
+
+/// Identities that were asked for more than once: such a task may have been replaced, and have its first time again.
+fn repeated(log: &Log) -> BTreeSet<Identity> {
+    let mut seen = BTreeSet::new();
+    let mut repeated = BTreeSet::new();
+    for (_, happening) in log {
+        if let Happening::CreateCalled { queue, spec, .. } = happening
+            && let Some(identity) = spec.identity(*queue)
+            && !seen.insert(identity)
+        {
+            repeated.insert(identity);
+        }
+    }
+    repeated
 }

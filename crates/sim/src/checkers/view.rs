@@ -28,7 +28,7 @@ pub struct TaskView {
     pub amendings: Vec<Amending>,
     /// Another request took its place.
     pub replaced: bool,
-    /// How it ended, as the store says when all is over.
+    /// How it ended, as the store says when all is over, or when it is dropped.
     pub end: Option<EndState>,
 }
 
@@ -47,7 +47,7 @@ impl View {
         let mut calls = BTreeMap::new();
         for (moment, happening) in log {
             match happening {
-                Happening::CreateCalled { no, spec } => _ = calls.insert(*no, (*moment, spec.clone())),
+                Happening::CreateCalled { no, spec, .. } => _ = calls.insert(*no, (*moment, spec.clone())),
                 Happening::CreateAnswered { no, created } => {
                     view.created(*moment, &calls[no], created.as_ref())
                 }
@@ -65,9 +65,9 @@ impl View {
                 }),
                 Happening::Stopped { token, .. } => view.stopped(*moment, *token),
                 Happening::Silenced(process) => view.silenced.push((*moment, *process)),
-                Happening::Final { id, end } => {
+                Happening::Dropped { id, end: (state, _) } | Happening::Final { id, end: Some(state) } => {
                     if let Some(task) = view.tasks.get_mut(id) {
-                        task.end = *end;
+                        task.end = Some(*state);
                     }
                 }
                 _ => {}

@@ -1,11 +1,14 @@
 //! C6 and C8: what has ended is not live, can be looked up, can be revived, and goes by whole buckets.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use punctual_core::{
-    Change, EndState, EndedTask, LaneId, Obstacle, PartitionId, QueueId, RowKey, Task, Timestamp,
+    Change, EndState, EndedTask, LaneId, Obstacle, PartitionId, QueueId, QueueSettings, RowKey, Task,
+    Timestamp,
 };
 
-use super::owner::{Owner, WINDOW, end, ended, lease, listed_seqs, moved, parked};
+use super::owner::{Owner, WINDOW, end, ended, lease, listed_seqs, moved, parked, with_key};
 use crate::{Filter, Found, Pruned, Retention, Store};
 
 const OBSTACLE: Obstacle = Obstacle::Lane(LaneId(5));
@@ -87,6 +90,10 @@ async fn prune<S: Store>(owner: &Owner<'_, S>, queue: u32, retention: Retention,
     owner.store.prune(owner.fence, QueueId(queue), retention, max).await.expect("history is pruned")
 }
 
+fn counts(pruned: Pruned) -> (usize, bool) {
+    (pruned.buckets, pruned.more)
+}
+
 pub async fn a_bucket_goes_when_its_newest_end_is_past<S: Store>(store: &S) {
     let owner = Owner::new(store).await;
     let tasks = [owner.task(1, 10 * HOUR), owner.task(2, 10 * HOUR + 1), owner.task(3, 11 * HOUR)];
@@ -98,13 +105,13 @@ pub async fn a_bucket_goes_when_its_newest_end_is_past<S: Store>(store: &S) {
     owner.accept(&[owner.task(4, 11 * HOUR)]).await;
     owner.end(&owner.task(4, 11 * HOUR), EndState::Expired, 999_000).await;
     let early = prune(&owner, 1, retention(1_000_000, 1_000_000), 10).await;
-    assert_eq!(early, Pruned { buckets: 0, more: false }, "nothing ended before its own end");
+    assert_eq!(counts(early), (0, false), "nothing ended before its own end");
     let finished = prune(&owner, 1, retention(2_000_000, 1_000_100), 10).await;
-    assert_eq!(finished, Pruned { buckets: 1, more: false }, "a dead task keeps its whole bucket");
+    assert_eq!(counts(finished), (1, false), "a dead task keeps its whole bucket");
     assert!(owner.find_id(&tasks[0]).await.is_some());
     assert_eq!(owner.find_id(&tasks[2]).await, None);
     let all = prune(&owner, 1, retention(2_000_000, 1_000_101), 10).await;
-    assert_eq!(all, Pruned { buckets: 1, more: false });
+    assert_eq!(counts(all), (1, false));
     let ended_filter = Filter { ended: true, ..Filter::default() };
     assert!(owner.list_all(&ended_filter, 10).await.is_empty());
     assert_eq!(owner.loaded(WINDOW).await, [0; 0], "forgotten is not live");
@@ -118,10 +125,41 @@ pub async fn buckets_go_a_few_at_a_time<S: Store>(store: &S) {
         owner.end(&task, EndState::Succeeded, 1_000_000).await;
     }
     let everything = retention(2_000_000, 2_000_000);
-    assert_eq!(prune(&owner, 1, everything, 2).await, Pruned { buckets: 2, more: true });
-    assert_eq!(prune(&owner, 1, everything, 2).await, Pruned { buckets: 2, more: true });
-    assert_eq!(prune(&owner, 1, everything, 2).await, Pruned { buckets: 1, more: false });
-    assert_eq!(prune(&owner, 1, everything, 2).await, Pruned { buckets: 0, more: false });
+    assert_eq!(counts(prune(&owner, 1, everything, 2).await), (2, true));
+    assert_eq!(counts(prune(&owner, 1, everything, 2).await), (2, true));
+    assert_eq!(counts(prune(&owner, 1, everything, 2).await), (1, false));
+    assert_eq!(counts(prune(&owner, 1, everything, 2).await), (0, false));
+}
+
+/// What an owner needs that does not look again and again: the very moment.
+pub async fn pruning_says_when_more_can_go<S: Store>(store: &S) {
+    let owner = Owner::new(store).await;
+    let tasks =
+        [owner.task(1, 10 * HOUR), owner.task(2, 20 * HOUR), with_key(owner.task(3, 30 * HOUR), "key")];
+    owner.accept(&tasks).await;
+    owner.end(&tasks[0], EndState::Succeeded, 40 * HOUR).await;
+    owner.end(&tasks[1], EndState::Dead, 40 * HOUR).await;
+    owner.end(&tasks[2], EndState::Succeeded, 60 * HOUR).await;
+    let days = |days: u64| Duration::from_secs(24 * 3_600 * days);
+    let settings = QueueSettings {
+        keep_succeeded: days(1),
+        keep_dead: days(3),
+        keep_identities: days(7),
+        ..QueueSettings::default()
+    };
+    let (mut now, mut gone) = (Timestamp::from_secs(50 * HOUR), Vec::new());
+    loop {
+        let early = settings.retention(now - Duration::from_micros(1));
+        assert_eq!(prune(&owner, 1, early, 10).await.buckets, 0, "a moment before {now:?}");
+        let pruned = prune(&owner, 1, settings.retention(now), 10).await;
+        gone.push((now.as_micros() / 1_000_000 / HOUR, pruned.buckets));
+        let Some(next_in) = pruned.next_in else { break };
+        assert!(!next_in.is_zero(), "or it would be asked again at once");
+        now = now + next_in;
+    }
+    assert_eq!(gone, [(50, 0), (64, 1), (84, 1), (112, 1), (229, 0)]);
+    assert_eq!(owner.find_identity(&tasks[2]).await, None, "the last to go is the identity");
+    assert_eq!(prune(&owner, 2, settings.retention(now), 10).await.next_in, None, "a queue without history");
 }
 
 pub async fn pruning_touches_one_queue_of_one_partition<S: Store>(store: &S) {

@@ -8,6 +8,12 @@ use crate::{Claim, Recorded, Retention, Store, StoreError};
 
 const PARTITION: PartitionId = PartitionId(1);
 
+const EVERYTHING: Retention = Retention {
+    finished_before: Timestamp::MAX,
+    dead_before: Timestamp::MAX,
+    identity_before: Timestamp::MAX,
+};
+
 pub async fn a_fresh_store_belongs_to_nobody<S: Store>(store: &S) {
     let meta = store.meta().await.expect("meta is read");
     let all = store.ownerships().await.expect("ownerships are read");
@@ -45,6 +51,18 @@ pub async fn a_release_leaves_no_owner_and_keeps_the_epoch<S: Store>(store: &S) 
     assert_eq!((all[1].epoch, all[1].owner.as_deref()), (Epoch(1), None));
     let claim = store.claim(PARTITION, Epoch(1), "next").await.expect("answered");
     assert_eq!(claim, Claim::Won(Epoch(2)), "the next claim raises the epoch");
+}
+
+pub async fn nobody_writes_before_the_first_claim<S: Store>(store: &S) {
+    let partitions = store.meta().await.expect("meta is read").partitions;
+    let nobody = Owner { store, fence: Fence { partition: PARTITION, epoch: Epoch(0) }, partitions };
+    let task = nobody.task(1, 100);
+    assert_eq!(nobody.try_record(vec![Change::Accepted(task.clone())]).await, Recorded::Fenced);
+    assert!(nobody.find_id(&task).await.is_none(), "what was fenced does not count");
+    assert!(matches!(store.release(nobody.fence).await, Err(StoreError::Fenced)));
+    let pruned = store.prune(nobody.fence, QueueId(1), EVERYTHING, 10).await;
+    assert!(matches!(pruned, Err(StoreError::Fenced)), "{pruned:?}");
+    assert_eq!(epoch(store, PARTITION).await, Epoch(0), "nobody has claimed it");
 }
 
 pub async fn an_old_fence_changes_nothing<S: Store>(store: &S) {
@@ -89,12 +107,7 @@ pub async fn an_old_fence_neither_releases_nor_prunes<S: Store>(store: &S) {
     old.end(&task, EndState::Succeeded, 100).await;
     let new = Owner::new(store).await;
     assert!(matches!(store.release(old.fence).await, Err(StoreError::Fenced)));
-    let everything = Retention {
-        finished_before: Timestamp::MAX,
-        dead_before: Timestamp::MAX,
-        identity_before: Timestamp::MAX,
-    };
-    let pruned = store.prune(old.fence, QueueId(1), everything, 10).await;
+    let pruned = store.prune(old.fence, QueueId(1), EVERYTHING, 10).await;
     assert!(matches!(pruned, Err(StoreError::Fenced)), "{pruned:?}");
     assert!(new.find_id(&task).await.is_some(), "the history is still there");
     let all = store.ownerships().await.expect("ownerships are read");

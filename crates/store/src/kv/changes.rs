@@ -40,7 +40,7 @@ async fn record_some<K: OrderedKv>(
 ) -> Result<Option<usize>, StoreError> {
     for _ in 0..TRIES_MAX {
         let mut txn = Txn::new(kv);
-        if read_owner(&mut txn, fence.partition).await?.epoch != fence.epoch.0 {
+        if !read_owner(&mut txn, fence.partition).await?.admits(fence) {
             return Ok(None);
         }
         let written = write_all(&mut txn, fence.partition, changes, kv.write_max()).await?;

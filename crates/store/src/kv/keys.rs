@@ -5,6 +5,7 @@ use punctual_core::{
     Identity, Obstacle, PartitionId, Place, QueueId, RowKey, Seq, TaskId, Timestamp, WindowId,
 };
 
+use crate::StoreError;
 use crate::place::{BucketId, birth_key};
 
 /// What the store is: one row.
@@ -179,6 +180,13 @@ pub(super) fn ended_identities(partition: PartitionId, queue: QueueId, hour: u32
 
 pub(super) fn ended_identity(partition: PartitionId, queue: QueueId, hour: u32, identity: Identity) -> Bytes {
     ended_identities(partition, queue, hour).bytes(&identity.0.to_be_bytes()).done()
+}
+
+/// The hour in a key of [`ended_identity`].
+pub(super) fn hour_of_ended_identity(key: &[u8]) -> Result<u32, StoreError> {
+    let before = key.len().checked_sub(size_of::<u128>()).map(|end| &key[..end]);
+    let hour = before.and_then(|key| key.last_chunk()).map(|hour| u32::from_be_bytes(*hour));
+    hour.ok_or_else(|| StoreError::Corrupt("the key of an ended identity is too short".into()))
 }
 
 pub(super) fn held(partition: PartitionId, obstacle: Obstacle) -> Bytes {

@@ -1,5 +1,7 @@
 //! Drops history by whole buckets, and forgets identities by whole hours, under the owner's fence.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use punctual_core::{Fence, Identity, QueueId, TaskId, Timestamp};
 
@@ -8,7 +10,7 @@ use super::keys::{Key, Table};
 use super::rows::{BucketRow, IdentityRow, decode};
 use super::txn::{Rows, Txn};
 use super::{OrderedKv, SCAN_MAX, keys, read_owner};
-use crate::place::{BucketId, hour_of};
+use crate::place::{self, BucketId, hour_of};
 use crate::{Pruned, Retention, StoreError};
 
 /// How many identities one call forgets.
@@ -31,7 +33,9 @@ pub(super) async fn prune<K: OrderedKv>(
         from = keys::just_after(last);
         for (key, value) in page {
             let row: BucketRow = decode(&value)?;
-            if !is_past(&row, retention) {
+            let wait = past_in(&row, retention);
+            if !wait.is_zero() {
+                pruned.next_in = Some(pruned.next_in.map_or(wait, |other| other.min(wait)));
                 continue;
             }
             if pruned.buckets == buckets_max {
@@ -43,7 +47,23 @@ pub(super) async fn prune<K: OrderedKv>(
         }
     }
     pruned.more |= forget_identities(kv, fence, queue, retention.identity_before).await?;
+    if let Some(hour) = first_identities(kv, fence, queue).await? {
+        let wait = place::forgotten_in(hour, retention);
+        pruned.next_in = Some(pruned.next_in.map_or(wait, |other| other.min(wait)));
+    }
     Ok(pruned)
+}
+
+/// The first hour in which tasks ended whose identities are remembered.
+async fn first_identities<K: OrderedKv>(
+    kv: &K,
+    fence: Fence,
+    queue: QueueId,
+) -> Result<Option<u32>, StoreError> {
+    let from = keys::ended_identities(fence.partition, queue, 0).done();
+    let until = keys::ended_identities(fence.partition, queue, u32::MAX).done();
+    let page = kv.scan(&from, &until, 1).await?;
+    page.first().map(|(key, _)| keys::hour_of_ended_identity(key)).transpose()
 }
 
 async fn check<K: OrderedKv>(kv: &K, fence: Fence) -> Result<(), StoreError> {
@@ -53,16 +73,13 @@ async fn check<K: OrderedKv>(kv: &K, fence: Fence) -> Result<(), StoreError> {
 /// A write that happens only while the fence holds.
 async fn fenced<K: OrderedKv>(kv: &K, fence: Fence) -> Result<Txn<'_, K>, StoreError> {
     let mut txn = Txn::new(kv);
-    if read_owner(&mut txn, fence.partition).await?.epoch == fence.epoch.0 {
-        Ok(txn)
-    } else {
-        Err(StoreError::Fenced)
-    }
+    let owner = read_owner(&mut txn, fence.partition).await?;
+    if owner.admits(fence) { Ok(txn) } else { Err(StoreError::Fenced) }
 }
 
-fn is_past(row: &BucketRow, retention: Retention) -> bool {
-    let before = |newest: Option<i64>, limit: Timestamp| newest.is_none_or(|at| at < limit.as_micros());
-    before(row.newest_finished, retention.finished_before) && before(row.newest_dead, retention.dead_before)
+fn past_in(row: &BucketRow, retention: Retention) -> Duration {
+    let at = |newest: Option<i64>| newest.map(Timestamp::from_micros);
+    place::past_in(at(row.newest_finished), at(row.newest_dead), retention)
 }
 
 /// Unless something ended in it just now.
@@ -76,7 +93,7 @@ async fn drop_bucket<K: OrderedKv>(
     loop {
         let mut txn = fenced(kv, fence).await?;
         let row: Option<BucketRow> = txn.row(&key).await?;
-        if !row.is_some_and(|row| is_past(&row, retention)) {
+        if !row.is_some_and(|row| past_in(&row, retention).is_zero()) {
             return Ok(());
         }
         let rows = keys::bucket_rows(fence.partition, bucket);

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::{
-    Begun, End, EndState, EndedTask, Epoch, LaneId, Obstacle, Place, Priority, QueueId, RetryPolicy, RowKey,
-    Seq, Spec, Target, Task, TaskId, Timestamp, WaitState, Waits, WindowId,
+    Begun, End, EndState, EndedTask, Epoch, Fence, LaneId, Obstacle, Place, Priority, QueueId, RetryPolicy,
+    RowKey, Seq, Spec, Target, Task, TaskId, Timestamp, WaitState, Waits, WindowId,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,14 @@ macro_rules! plain_row {
 
 plain_row!(MetaRow { partitions: u16, format: u32 });
 plain_row!(OwnerRow { epoch: u64, owner: Option<Box<str>> });
+
+impl OwnerRow {
+    /// Whether writes under this fence count. Nobody has won epoch 0: it is what a partition has before its first claim.
+    pub fn admits(&self, fence: Fence) -> bool {
+        self.epoch == fence.epoch.0 && self.epoch != 0
+    }
+}
+
 plain_row!(BucketRow { hour: u32, newest_finished: Option<i64>, newest_dead: Option<i64> });
 plain_row!(VersionRow { version: u64 });
 

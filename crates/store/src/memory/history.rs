@@ -1,13 +1,14 @@
 //! What has ended, in buckets that are dropped whole, and the identities that outlive them.
 
 use std::collections::btree_map::{BTreeMap, Entry};
+use std::time::Duration;
 
 use punctual_core::{End, EndState, EndedTask, Identity, QueueId, RowKey, Task, TaskId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::ops::{Cut, Ops};
 use crate::Retention;
-use crate::place::{BucketId, birth_key, hour_of};
+use crate::place::{BucketId, birth_key, forgotten_in, hour_of, past_in};
 
 /// How many identities one call of prune forgets.
 const FORGOTTEN_MAX: usize = 10_000;
@@ -43,8 +44,7 @@ impl Newest {
     }
 
     fn is_past(self, retention: Retention) -> bool {
-        self.finished.is_none_or(|at| at < retention.finished_before)
-            && self.dead.is_none_or(|at| at < retention.dead_before)
+        past_in(self.finished, self.dead, retention).is_zero()
     }
 }
 
@@ -100,6 +100,16 @@ impl History {
     pub fn first_past(&self, queue: QueueId, retention: Retention) -> Option<BucketId> {
         let range = BucketId { queue, hour: 0 }..=BucketId { queue, hour: u32::MAX };
         self.buckets.range(range).find(|(_, bucket)| bucket.newest.is_past(retention)).map(|(id, _)| *id)
+    }
+
+    /// How far the retention must move on until the next bucket, or the next hour of identities, can go.
+    pub fn next_past(&self, queue: QueueId, retention: Retention) -> Option<Duration> {
+        let range = BucketId { queue, hour: 0 }..=BucketId { queue, hour: u32::MAX };
+        let newest = self.buckets.range(range).map(|(_, bucket)| bucket.newest);
+        let buckets = newest.map(|newest| past_in(newest.finished, newest.dead, retention));
+        let mut hours = self.ended_identities.range((queue, 0)..=(queue, u32::MAX));
+        let identities = hours.next().map(|((_, hour), _)| forgotten_in(*hour, retention));
+        buckets.chain(identities).min()
     }
 
     pub fn drop_bucket(&mut self, bucket: BucketId) -> Option<Bucket> {

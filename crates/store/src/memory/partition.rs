@@ -42,7 +42,9 @@ impl Partition {
     }
 
     pub fn check(&self, fence: Fence) -> Result<(), StoreError> {
-        if self.epoch == fence.epoch { Ok(()) } else { Err(StoreError::Fenced) }
+        // Nobody has won epoch 0: it is what a partition has before its first claim.
+        let is_owner = fence.epoch == self.epoch && fence.epoch != Epoch(0);
+        if is_owner { Ok(()) } else { Err(StoreError::Fenced) }
     }
 
     pub fn apply(&mut self, change: &Change, ops: &mut Ops) -> Result<(), Cut> {
@@ -260,6 +262,7 @@ impl Partition {
         }
         let more_identities = self.history.forget_identities(queue, retention.identity_before);
         pruned.more = more_identities || self.history.first_past(queue, retention).is_some();
+        pruned.next_in = self.history.next_past(queue, retention);
         pruned
     }
 

@@ -37,7 +37,7 @@ impl World {
                 .into_iter()
                 .filter_map(|token| Some((token, self.row(partition, token.id)?)))
                 .collect(),
-            suspects: Vec::new(),
+            suspects: Default::default(),
         };
         let (now, fence) = (self.clock.now(), Fence { partition, epoch });
         self.with(member, |node, out| node.take_over(now, fence, inheritance, out));

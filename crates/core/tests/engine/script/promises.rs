@@ -85,12 +85,13 @@ impl Promises {
             panic!("{:?} starts, but the store says {row:?}", token.id.seq);
         };
         assert!(
-            task.wake_at <= now.wall,
+            task.due_at() <= now.wall,
             "{:?} starts early: {:?} at {:?}",
             token.id.seq,
-            task.wake_at,
+            task.due_at(),
             now.wall
         );
+        assert!(!task.has_expired(now.wall), "{:?} starts although it has expired", token.id.seq);
         assert!(task.state != WaitState::Blocked, "{:?} starts while it is blocked", token.id.seq);
         if let Some(before) = self.running.insert(token.id, token) {
             assert!(before == token, "{:?} runs twice: {before:?} and {token:?}", token.id.seq);

@@ -86,6 +86,7 @@ impl Rules {
                 "breaker_rest" => limits.breaker_rest = duration(value),
                 "redeliver_after" => limits.redeliver_after = duration(value),
                 "crashes_max" => limits.crashes_max = count() as u16,
+                "left_per_mark" => limits.left_per_mark = count(),
                 "past_grace" => limits.past_grace = duration(value),
                 "asked_max" => limits.asked_max = count(),
                 _ => panic!("no limit is called {name}"),
@@ -125,7 +126,11 @@ fn plain_queue() -> QueueSettings {
     QueueSettings { retry, timeout: duration("30"), ..QueueSettings::default() }
 }
 
+/// `10,20`: ten seconds, then twenty. `none` is a policy that no check lets through, and that the engine panics at.
 pub fn waits(text: &str) -> Waits {
+    if text == "none" {
+        return Waits::Listed(Cow::Borrowed(&[]));
+    }
     Waits::Listed(Cow::Owned(text.split(',').map(duration).collect::<Vec<Duration>>()))
 }
 

@@ -92,12 +92,17 @@ impl World {
                     self.show("loads", &format!("load {limit} parked under {name}"));
                     self.ask_store(member, fence, Deed::Parked { obstacle, from, limit });
                 }
-                Effect::FindTasks(no, queries) => self.ask_store(member, fence, Deed::Find(no, queries)),
+                Effect::FindTasks(no, queries) => {
+                    self.count("finds");
+                    self.ask_store(member, fence, Deed::Find(no, queries));
+                }
                 Effect::StartAttempt(attempt) => self.start(member, fence, attempt),
                 Effect::StopAttempt(token) => self.stop(token),
                 Effect::ReleasePartition(fence) => self.release(member, fence),
                 Effect::ReloadPartition => {
                     self.say("", "panic");
+                    self.count("panics");
+                    assert!(self.counts["panics"] < 50, "it panics again and again\n{}", self.transcript());
                     self.take_over(member, fence.partition);
                 }
                 Effect::ForwardReport(token, outcome) => self.forward(token, outcome),

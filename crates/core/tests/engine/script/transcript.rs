@@ -70,7 +70,7 @@ impl World {
         let label = label(&task.spec);
         let at = due(task.wake_at);
         match task.parked {
-            Some(_) if task.state == WaitState::Blocked => self.say(&label, &format!("block {label}")),
+            _ if task.state == WaitState::Blocked => self.say(&label, &format!("block {label}")),
             Some(obstacle) => {
                 let text = format!("park {label} under {}", self.obstacle_name(obstacle));
                 self.show("parks", &text);

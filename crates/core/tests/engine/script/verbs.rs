@@ -35,7 +35,7 @@ impl World {
             "accept" => self.accept(line),
             "succeed" | "fail" | "give_up" | "interrupt" | "no_receiver" => self.report_by_script(line),
             "touch" => self.touch(line),
-            "cancel" | "move" | "change" | "run" | "retry" => self.amend(line),
+            "cancel" | "move" | "change" | "run" | "retry" | "expire" => self.amend(line),
             "reserve" => self.reserve(line),
             "pause" | "resume" => self.change_settings(|world| {
                 world.rules.queue_settings(line.first()).paused = line.verb == "pause";
@@ -122,6 +122,7 @@ impl World {
             "move" => Amendment::Move(wall(line.get("to").expect("move to when?"))),
             "run" => Amendment::Run,
             "retry" => Amendment::Retry,
+            "expire" => Amendment::Expire,
             _ => self.replacement(line, id),
         };
         let partition = id.partition(self.partitions);
@@ -180,6 +181,7 @@ impl World {
         let got = match what.as_str() {
             "loaded" => self.members.values().map(|node| node.loaded() as i64).sum(),
             "running" => self.members.values().map(|node| node.running_count() as i64).sum(),
+            "deferrals" => self.members.values().map(|node| node.deferrals() as i64).sum(),
             other => self.counts.get(other).copied().unwrap_or(0),
         };
         let expected = number(expected);
