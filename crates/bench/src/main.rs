@@ -1,6 +1,7 @@
 //! Punctual side by side with its peers: every figure in a table comes from one run on one machine.
 
 mod count;
+mod journal;
 mod life_cycle;
 mod memory;
 mod random;
@@ -25,6 +26,8 @@ enum Command {
     LifeCycle(life_cycle::Options),
     /// What a node holds for tasks that wait: far ahead, behind a stuck lane, in a paused queue, in blocked lanes.
     Memory(memory::Options),
+    /// The journal of the embedded store beside bare files, on the disk of a folder.
+    Journal(journal::Options),
     /// Nothing but life cycles, for a tool that counts instructions: see `scripts/count-instructions`.
     CountLifeCycles(count::Options),
 }
@@ -34,6 +37,7 @@ fn main() {
         Command::Wheel(options) => wheel::run(&options),
         Command::LifeCycle(options) => life_cycle::run(&options),
         Command::Memory(options) => memory::run(&options),
+        Command::Journal(options) => journal::run(&options),
         Command::CountLifeCycles(options) => count::run(&options),
     }
 }

@@ -8,7 +8,7 @@
 //!          one write, one sync    sorted tables, written by ingestion
 //! ```
 //!
-//! Decision records: `docs/decisions/0008-the-journal.md`, `docs/decisions/0009-layers-and-tables.md`.
+//! Decision records: `docs/decisions/0009-the-journal.md`, `docs/decisions/0010-layers-and-tables.md`.
 
 mod author;
 mod checkpoint;

@@ -175,11 +175,11 @@ async fn read_owner<K: OrderedKv>(
     Ok(row.unwrap_or(OwnerRow { epoch: 0, owner: None }))
 }
 
-/// The epoch in an owner's row; 0 when there is none.
+/// Whether writes under this fence count, by the owner's row.
 #[cfg(feature = "embedded")]
-pub(crate) fn epoch_in(row: Option<Bytes>) -> Result<Epoch, StoreError> {
-    let row: Option<OwnerRow> = row.map(|row| decode(&row)).transpose()?;
-    Ok(Epoch(row.map_or(0, |row| row.epoch)))
+pub(crate) fn admits(row: Option<&Bytes>, fence: Fence) -> Result<bool, StoreError> {
+    let row: Option<OwnerRow> = row.map(|row| decode(row)).transpose()?;
+    Ok(row.is_some_and(|row| row.admits(fence)))
 }
 
 /// Writes are atomic, so there is nothing to cut.

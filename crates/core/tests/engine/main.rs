@@ -4,6 +4,7 @@ mod amend;
 mod blocked;
 mod cancel;
 mod expiry;
+mod full;
 mod gate;
 mod isolation;
 mod lanes;

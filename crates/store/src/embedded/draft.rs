@@ -1,7 +1,7 @@
 //! Writes in the making: applied to the layers at once, and noted for the journal.
 
 use bytes::Bytes;
-use punctual_core::{PartitionId, Seq};
+use punctual_core::{Fence, PartitionId, Seq};
 
 use super::cold::ColdTier;
 use super::frame::Batch;
@@ -10,7 +10,7 @@ use super::layer::Said;
 use super::ops;
 use super::shared::{Layers, Shared};
 use crate::StoreError;
-use crate::kv::{Row, Rows, encode};
+use crate::kv::{Row, Rows, admits, encode, ownership_key};
 
 /// One record of the journal in the making.
 pub struct Draft<'a, C> {
@@ -41,6 +41,11 @@ impl<'a, C: ColdTier> Draft<'a, C> {
             Said::IsNot => Ok(None),
             Said::Nothing => self.shared.get_cold(key),
         }
+    }
+
+    /// Whether writes under this fence count.
+    pub fn admits(&self, fence: Fence) -> Result<bool, StoreError> {
+        admits(self.read(&ownership_key(fence.partition))?.as_ref(), fence)
     }
 
     pub fn put(&mut self, key: &[u8], value: Bytes, is_new: bool) {

@@ -8,7 +8,7 @@
 //!        └──────── released: used again ─────▲
 //! ```
 //!
-//! What lies where, what is refused and why: `docs/decisions/0008-the-journal.md`.
+//! What lies where, what is refused and why: `docs/decisions/0009-the-journal.md`.
 
 mod error;
 mod maker;

@@ -17,7 +17,7 @@ use super::journal::{Class, Journal, Options};
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
 use super::layer::Layer;
 use super::shared::{Layers, Shared};
-use crate::kv::{ChangeWriter, KvStore, epoch_in, ownership_key, place_key};
+use crate::kv::{ChangeWriter, KvStore, place_key};
 use crate::{Recorded, StoreError, Wrapper};
 
 /// A frame larger than this is not begun: the changes of more partitions go into the next one.
@@ -158,7 +158,7 @@ fn record_one<C: ColdTier>(
     changes: &[Change],
     class: Class,
 ) -> Result<Recorded, StoreError> {
-    if epoch_in(draft.read(&ownership_key(fence.partition))?)? != fence.epoch {
+    if !draft.admits(fence)? {
         return Ok(Recorded::Fenced);
     }
     if class == Class::End && changes.iter().any(makes_more) {

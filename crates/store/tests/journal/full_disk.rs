@@ -110,3 +110,38 @@ fn an_empty_journal_on_a_full_disk_opens_and_waits() {
     disk.set_capacity(3 * OPTIONS.segment_bytes);
     assert_eq!(append(&mut journal, Class::New, &[vec![1]]).expect("there is room"), 0);
 }
+
+#[test]
+fn segments_made_in_the_background_are_refused_and_made_alike() {
+    let disk = disk_with_room_for(5);
+    let (mut journal, ..) = open(&disk, 0).expect("opened");
+    journal.prepare_in_background().expect("started");
+    assert_eq!(fill(&mut journal, Class::New), 6);
+    assert_eq!(fill(&mut journal, Class::End), 4);
+    disk.set_capacity(8 * OPTIONS.segment_bytes);
+    assert_eq!(fill(&mut journal, Class::New), 2);
+    assert_eq!(journal.release_before(Sequence(2)), 1);
+    assert_eq!(fill(&mut journal, Class::New), 2);
+    drop(journal);
+    let (_, recovery, _) = open(&disk, 2).expect("opened");
+    assert_eq!(recovery.next.0, 14);
+}
+
+#[test]
+fn a_failure_in_the_background_is_a_failure() {
+    let disk = SimulatedDisk::new(1);
+    let (mut journal, ..) = open(&disk, 0).expect("opened");
+    journal.prepare_in_background().expect("started");
+    let mut failed = None;
+    for nth in 1.. {
+        // Whoever makes the call, sooner or later one of the two threads meets the fault.
+        disk.fail_at(nth % 5 + 1, Fault::Io);
+        failed = append(&mut journal, Class::New, &[vec![0; HALF_A_SEGMENT]]).err();
+        if failed.is_some() {
+            break;
+        }
+    }
+    assert!(matches!(failed, Some(AppendError::Failed(_))));
+    let again = append(&mut journal, Class::End, &[vec![0; 1]]).expect_err("it stays so");
+    assert_eq!(again.to_string(), failed.expect("it failed").to_string());
+}

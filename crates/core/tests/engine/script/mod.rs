@@ -11,6 +11,7 @@
 //! 0  cancel|move|change|run|retry|expire rent [to=] [payload=] [if_revision=] [via=node]     reserve mail 3
 //! 0  pause|resume mail      tick      step_clock -60      trust until=10      tear after=3
 //! 0  hand_over [to=b]       take_over [by=b]      reload      crash      [partition=]
+//! 0  fill_store|empty_store
 //! 0  hold_store|hold_answers|let_store [loads|parked|finds|records]…
 //! 0  assert loaded|started|ended|running|wakes|loads|finds|records|deferrals|panics <= 40
 //! ```

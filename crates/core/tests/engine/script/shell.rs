@@ -162,6 +162,10 @@ impl World {
     }
 
     fn write(&mut self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
+        let is_new = |change: &Change| matches!(change, Change::Accepted(_));
+        if self.store_is_full && batch.iter().any(|(_, changes)| changes.iter().any(is_new)) {
+            return vec![Recorded::Full; batch.len()];
+        }
         let store = self.store.clone();
         let recorded = match self.tear.take() {
             None => at_once(store.record(batch)),
@@ -171,7 +175,7 @@ impl World {
             match recorded {
                 Recorded::Done => changes.iter().for_each(|change| self.written(change)),
                 Recorded::Unknown => self.look_at_what_was_written(changes),
-                Recorded::Fenced => {}
+                Recorded::Fenced | Recorded::Full => {}
             }
         }
         recorded
@@ -179,13 +183,17 @@ impl World {
 
     fn recorded(&mut self, member: &str, batch: &[(Fence, Vec<Change>)], recorded: &[Recorded]) {
         let now = self.clock.now();
-        for ((fence, _), recorded) in batch.iter().zip(recorded) {
+        for ((fence, changes), recorded) in batch.iter().zip(recorded) {
             // The answer may be about an ownership that is over, and says nothing about the present one.
             let present = self.members[member].fence(fence.partition) == Some(*fence);
             match recorded {
                 _ if !present => {}
                 Recorded::Done => {
                     self.with(member, |node, out| node.handle(now, *fence, Event::ChangesRecorded, out))
+                }
+                Recorded::Full => {
+                    let refused = Event::ChangesRefused(changes.clone());
+                    self.with(member, |node, out| node.handle(now, *fence, refused, out));
                 }
                 Recorded::Fenced => {
                     self.say("", &format!("fenced {member}"));

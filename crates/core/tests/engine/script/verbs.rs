@@ -43,6 +43,8 @@ impl World {
             "tick" => {}
             "step_clock" => self.clock.stepped += micros(line.first()),
             "tear" => self.tear = Some(line.number("after").unwrap_or(0) as usize),
+            "fill_store" => self.store_is_full = true,
+            "empty_store" => self.store_is_full = false,
             "hand_over" => self.hand_over(self.partition_of(line), line.get("to")),
             "take_over" => self.take_over(line.get("by").unwrap_or("a"), self.partition_of(line)),
             "reload" => {

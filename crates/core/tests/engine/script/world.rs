@@ -26,6 +26,8 @@ pub struct World {
     pub held: BTreeMap<Kind, Holding>,
     /// The next record is cut after so many rows, and nobody learns where.
     pub tear: Option<usize>,
+    /// The store has no room for what is new.
+    pub store_is_full: bool,
 
     pub asks: BTreeMap<AskNo, String>,
     pub ids: BTreeMap<String, TaskId>,
@@ -91,6 +93,7 @@ impl World {
             in_flight: VecDeque::new(),
             held: BTreeMap::new(),
             tear: None,
+            store_is_full: false,
             asks: BTreeMap::new(),
             ids: BTreeMap::new(),
             labels: BTreeMap::new(),

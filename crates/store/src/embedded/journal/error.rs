@@ -48,7 +48,7 @@ impl Error for Failure {
     }
 }
 
-/// Why a journal was not opened. Nothing in it was changed.
+/// Why a journal was not opened. Nothing that was acknowledged was changed.
 #[derive(Debug)]
 pub enum OpenError {
     /// Somebody else has it open. Stop the other one.

@@ -78,13 +78,15 @@ impl<D: Disk> Workshop<D> {
 
     fn order(&mut self) {
         if !self.is_making {
-            self.is_making = self.send(Order::Make);
+            // If the thread is gone, whoever looks for the segment learns of it.
+            let _ = self.orders.as_ref().map(|orders| orders.send(Order::Make));
+            self.is_making = true;
         }
     }
 
-    /// A full inbox holds a hurry already.
-    fn send(&self, order: Order) -> bool {
-        self.orders.as_ref().is_some_and(|orders| orders.try_send(order).is_ok())
+    fn hurry(&self) {
+        // A full inbox holds a hurry already.
+        let _ = self.orders.as_ref().map(|orders| orders.try_send(Order::Hurry));
     }
 
     fn poll(&mut self) -> Option<Made<D>> {
@@ -102,7 +104,7 @@ impl<D: Disk> Workshop<D> {
 
     fn wait(&mut self) -> Made<D> {
         self.order();
-        self.send(Order::Hurry);
+        self.hurry();
         self.is_making = false;
         self.made.recv().unwrap_or_else(|_| Err(thread_is_gone()))
     }
