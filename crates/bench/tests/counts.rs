@@ -83,7 +83,7 @@ fn a_task_inside_the_window_is_never_read_and_written_twice() {
         let (_, tally) = live(partitions, Lanes::None, due_in);
         assert_eq!((tally.created, tally.started, tally.ended), (TASKS, TASKS, TASKS));
         assert_eq!(tally.reads, 0, "what is created inside the window is not read back");
-        // Accepted and ended. A start is written only if the attempt goes on for a while.
+        // Accepted and ended. A start is written only if the attempt outlives the batch it began in.
         assert_eq!(tally.changes, 2 * TASKS + tally.marks);
         assert!(tally.marks <= 1 + TASKS / 4_096 * u64::from(partitions), "low-water marks: {}", tally.marks);
         assert_eq!(tally.records, 2 * BATCHES as u64, "one batch accepts them all, one ends them all");

@@ -1,27 +1,12 @@
 //! A due task takes its lane, meets its obstacles, is offered to the gate, and starts when the gate lets it.
 //! Nothing else starts an attempt.
 
-use std::time::Duration;
-
 use super::entry::{Phase, Slot};
 use super::{After, Engine};
 use crate::change::Change;
-use crate::id::Seq;
 use crate::message::{Attempt, Effect, Offer, Outcome, Token};
 use crate::task::{Begun, Obstacle, Target, Task};
-use crate::time::{BootTime, Now, Timestamp};
-
-/// An attempt that goes on for so long is noted in the store, so that a new owner knows of it.
-const NOTED_AFTER: Duration = Duration::from_millis(100);
-
-/// An attempt that began.
-#[derive(Clone, Copy)]
-pub struct Begin {
-    note_at: BootTime,
-    slot: Slot,
-    seq: Seq,
-    attempt: u32,
-}
+use crate::time::{Now, Timestamp};
 
 impl Engine {
     /// A task's time has come.
@@ -78,8 +63,7 @@ impl Engine {
             self.changes.push(change);
             self.after.push(After::Start(slot));
         } else {
-            let note_at = now.boot + NOTED_AFTER;
-            self.began.push_back(Begin { note_at, slot, seq: token.id.seq, attempt: token.attempt });
+            self.began.push(slot);
             self.begin(slot, out);
         }
     }
@@ -120,33 +104,16 @@ impl Engine {
         self.park(now, slot, obstacle, out);
     }
 
-    /// Attempts that go on are noted in the next batch. Nobody waits for it. Most are over before it would say
-    /// anything: they are written once, as ended.
-    pub(super) fn note_long_attempts(&mut self, now: Now) {
-        while let Some(&begin) = self.began.front().filter(|begin| begin.note_at <= now.boot) {
-            self.began.pop_front();
-            if self.goes_on(begin) {
-                let change = self.begun_change(begin.slot);
+    /// Attempts that began since the last batch and still run are noted in this one. Nobody waits for it.
+    pub(super) fn note_begun_attempts(&mut self) {
+        let mut began = std::mem::take(&mut self.began);
+        for slot in began.drain(..) {
+            if self.entries.get(slot).is_some_and(|entry| entry.token().is_some()) {
+                let change = self.begun_change(slot);
                 self.changes.push(change);
             }
         }
-    }
-
-    /// When the next attempt is to be noted.
-    pub(super) fn next_to_note(&self) -> Option<BootTime> {
-        self.began.front().map(|begin| begin.note_at)
-    }
-
-    /// The oldest attempts that are over need not be looked at again.
-    pub(super) fn forget_short_attempts(&mut self) {
-        while self.began.front().is_some_and(|begin| !self.goes_on(*begin)) {
-            self.began.pop_front();
-        }
-    }
-
-    fn goes_on(&self, begin: Begin) -> bool {
-        let token = self.entries.get(begin.slot).and_then(|entry| entry.token());
-        token.is_some_and(|token| (token.id.seq, token.attempt) == (begin.seq, begin.attempt))
+        self.began = began;
     }
 
     pub(super) fn begun_change(&self, slot: Slot) -> Change {
@@ -196,7 +163,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn timeout_of(&self, slot: Slot) -> Duration {
+    pub(super) fn timeout_of(&self, slot: Slot) -> std::time::Duration {
         let task = &self.entries[slot].task;
         task.spec.timeout.unwrap_or(self.settings.queues.get(task.id.queue).timeout)
     }

@@ -29,7 +29,6 @@ impl Engine {
                     return self.set_aside(now, slot, Some(token), out);
                 }
                 self.finish(now, slot, token, outcome, out);
-                self.forget_short_attempts();
             }
             Phase::Settling(Some(settling)) if settling == token => {}
             _ => out.push(Effect::ForgetAttempt(token)),

@@ -1,6 +1,5 @@
 //! A partition changes hands: what still runs is put on record before it goes, and waited for after it came.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::entry::{Entries, Phase, Slot};
@@ -73,7 +72,7 @@ impl Engine {
             deferred: Default::default(),
             changes: Vec::new(),
             after: Vec::new(),
-            began: VecDeque::new(),
+            began: Vec::new(),
             in_flight: None,
             unrecorded_from: next_seq,
             owned_since: now.wall,

@@ -25,7 +25,7 @@ mod reads;
 mod refuse;
 mod window;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -41,7 +41,6 @@ use crate::wheel::Wheel;
 
 use admit::Creation;
 use deferred::{Awaited, Deferred};
-use dispatch::Begin;
 use entry::{Entries, Slot};
 use park::{Hold, Unparking};
 use reads::{Pending, Reads};
@@ -99,8 +98,8 @@ pub struct Engine {
 
     changes: Vec<Change>,
     after: Vec<After>,
-    /// Attempts that began a short while ago, in order: recorded if they go on.
-    began: VecDeque<Begin>,
+    /// Attempts that began since the last batch: recorded if they still run when the next one is cut.
+    began: Vec<Slot>,
     /// What waits for the batch in flight.
     in_flight: Option<Vec<After>>,
     /// Tasks numbered from here on are not recorded yet, and no read may bring them in.
@@ -188,6 +187,7 @@ impl Engine {
         if self.in_flight.is_some() {
             return None;
         }
+        self.note_begun_attempts();
         self.mark_low_water();
         if self.changes.is_empty() && self.after.is_empty() {
             return None;
@@ -202,8 +202,7 @@ impl Engine {
         if self.leaving {
             return Wake::default();
         }
-        let lease = self.leases.wake_at().map(|at| BootTime::from_micros(at.as_micros() as u64));
-        let boot = [lease, self.next_to_note()].into_iter().flatten().min();
+        let boot = self.leases.wake_at().map(|at| BootTime::from_micros(at.as_micros() as u64));
         let wake = Wake { wall: self.wheel.wake_at(), boot }.or(self.windows.wake_at());
         wake.or(Wake { wall: self.first_deadline(), boot: None })
     }
@@ -306,7 +305,6 @@ impl Engine {
             return;
         }
         self.expire_leases(now, out);
-        self.note_long_attempts(now);
         self.load_due_windows(now, out);
         self.expire_overdue(now, out);
         self.wake_due_tasks(now, out);

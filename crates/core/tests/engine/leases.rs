@@ -278,16 +278,16 @@ fn crashes_are_forgotten_when_an_attempt_comes_to_an_end() {
         0   accept a due=1
         2   crash
         2   fail a
-        4   crash
-        4   succeed a
+        3   crash
+        3   succeed a
         ",
         "
         1 start a #1
         2 start a #2
         2 postpone a to t3
         3 start a #3
-        4 start a #4
-        4 finish a
+        3 start a #4
+        3 finish a
         ",
     );
 }
