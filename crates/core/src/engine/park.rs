@@ -191,15 +191,16 @@ impl Engine {
         let full = tasks.len() >= self.parked_page(obstacle);
         let unparking = self.unparking.get_mut(&obstacle).expect("a page comes only after it was asked for");
         let clock = unparking.loading.take().expect("a page comes only after it was asked for");
+        if self.leaving {
+            // Nobody takes these in, so the obstacle still stands for the next owner.
+            return self.reads.end(clock);
+        }
         let meanwhile = unparking.parked_meanwhile.take();
         let read_to = tasks.last().map_or(unparking.cursor, |task| task.key().after());
         unparking.cursor = meanwhile.map_or(read_to, |first| first.min(read_to));
         self.holds.entry(obstacle).or_default().parked = full || meanwhile.is_some();
         let news: Vec<Task> = tasks.into_iter().filter(|task| self.is_news(clock, task)).collect();
         self.reads.end(clock);
-        if self.leaving {
-            return;
-        }
         // All of them are counted before any is looked at: the first may end at once, and must not take the
         // obstacle with it.
         self.unparking.entry(obstacle).or_default().in_memory += news.len();
