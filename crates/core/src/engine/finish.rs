@@ -100,8 +100,6 @@ impl Engine {
         if task.has_expired(now.wall) {
             return self.end(now, slot, Some(token), EndState::Expired, task.last_error, out);
         }
-        // The wall clock may have been set back since it began.
-        let wake_at = wake_at.max(task.wake_at);
         if wake_at != task.wake_at || task.parked.is_some() {
             self.write_holder(&task);
         }
