@@ -6,6 +6,7 @@ use std::sync::Arc;
 use punctual_core::id::NotATaskId;
 use punctual_core::{EndState, Refusal, TaskId};
 use punctual_store::StoreError;
+use punctual_store::embedded::{FolderError, FolderTrouble};
 
 use crate::view::TaskState;
 
@@ -54,6 +55,8 @@ pub enum Error {
     Unknown,
     /// The scheduler has stopped.
     Stopped,
+    /// The data folder was not opened, copied or verified. The text says why, and what to do.
+    Folder(FolderError),
     /// The store did not do as asked.
     Store(StoreError),
 }
@@ -89,6 +92,7 @@ impl fmt::Display for Error {
                 "it may or may not have happened: look before you repeat it, or repeat it with a unique key",
             ),
             Error::Stopped => f.write_str("the scheduler has stopped"),
+            Error::Folder(error) => error.fmt(f),
             Error::Store(_) => f.write_str("the store did not do as asked"),
         }
     }
@@ -98,6 +102,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Payload(error) => Some(error),
+            Error::Folder(error) => error.source(),
             Error::Store(error) => Some(error),
             _ => None,
         }
@@ -123,6 +128,7 @@ impl Error {
             Error::NotOwner => "not_owner",
             Error::Unknown => "outcome_unknown",
             Error::Stopped => "stopped",
+            Error::Folder(error) => folder_code(&error.trouble),
             Error::Store(_) => "store_failed",
         }
     }
@@ -135,6 +141,25 @@ impl Error {
             Error::Stopped => Error::Stopped,
             _ => Error::Unknown,
         }
+    }
+}
+
+fn folder_code(trouble: &FolderTrouble) -> &'static str {
+    match trouble {
+        FolderTrouble::InUse { .. } => "folder_in_use",
+        FolderTrouble::Missing => "folder_missing",
+        FolderTrouble::Foreign { .. } => "folder_foreign",
+        FolderTrouble::NotEmpty => "folder_not_empty",
+        FolderTrouble::Unfinished => "folder_unfinished",
+        FolderTrouble::Newer { .. } => "folder_newer",
+        FolderTrouble::Unreadable(_) => "folder_unreadable",
+        FolderTrouble::Disk(_) | FolderTrouble::Store(_) => "folder_failed",
+    }
+}
+
+impl From<FolderError> for Error {
+    fn from(error: FolderError) -> Error {
+        Error::Folder(error)
     }
 }
 

@@ -52,6 +52,9 @@ pub use punctual_core::{
     Change, EndState, EndedTask, Found, Limits, OnConflict, OnExhausted, Past, Priority, QueueSettings, Rate,
     Refusal, RetryPolicy, Target, Task, TaskId, Timestamp, WaitState, Waits,
 };
+pub use punctual_store::embedded::{
+    Copied, EmbeddedStore, FolderError, FolderOptions, FolderTrouble, Verified, verify,
+};
 pub use punctual_store::{MemoryStore, PageKey, Store, StoreError};
 pub use scheduler::Scheduler;
 pub use task::NewTask;

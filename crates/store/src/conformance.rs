@@ -23,6 +23,8 @@ use crate::Store;
 
 pub(crate) use self::model::{History, View};
 pub(crate) use self::owner::Owner;
+#[cfg(test)]
+pub(crate) use self::owner::with_key;
 
 /// How many partitions the suite writes to. A fresh store has at least as many.
 pub const PARTITIONS_MIN: u16 = 4;

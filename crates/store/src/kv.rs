@@ -19,6 +19,7 @@ mod raw;
 mod reads;
 mod rows;
 mod txn;
+mod verify;
 
 use std::future::Future;
 
@@ -43,6 +44,9 @@ pub use self::memory::MemoryKv;
 #[cfg(feature = "embedded")]
 pub(crate) use self::rows::{Row, encode};
 pub(crate) use self::txn::Rows;
+pub use self::verify::Report;
+#[cfg(feature = "embedded")]
+pub(crate) use self::verify::verify;
 
 /// How many rows of a table that is read whole are read at once.
 const SCAN_MAX: usize = 1_000;
@@ -121,6 +125,11 @@ impl<K: OrderedKv> KvStore<K> {
             check_meta(&decode(&stored)?, &meta)?;
             return Ok(KvStore { kv, partitions });
         }
+    }
+
+    /// Reads every row and checks whether it can be right, alone and beside the others. Nobody may write meanwhile.
+    pub async fn verify(&self) -> Result<Report, StoreError> {
+        verify::verify(&self.kv, self.partitions, &mut |_| {}).await
     }
 
     fn check(&self, partition: PartitionId) -> Result<(), StoreError> {

@@ -123,6 +123,7 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
         self.on_its_way = Some(self.hand.append(&self.shared, class, std::mem::take(&mut self.frame), next));
         let written = self.on_its_way.as_mut().expect("just sent").await;
         self.on_its_way = None;
+        self.shared.count_frame(self.batch.bytes().len());
         self.take_back(written)
     }
 

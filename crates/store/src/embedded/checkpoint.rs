@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::cold::{ColdTier, Entry};
 use super::disk::Disk;
-use super::frame::Sequence;
+use super::frame::{Identity, Sequence};
 use super::hand::Hand;
 use super::key::Key;
 use super::layer::Layer;
@@ -19,6 +19,9 @@ use crate::StoreError;
 /// The rows of a checkpoint lie behind all others. Numbers are never used for anything else again.
 const CHECKPOINT: [u8; 2] = [255, 0];
 const UNSEEN: [u8; 2] = [255, 1];
+const JOURNAL: [u8; 2] = [255, 2];
+/// Rows of tasks lie before this.
+pub const ROWS_END: [u8; 1] = [255];
 
 /// Who takes layers down.
 pub struct Checkpoint {
@@ -105,7 +108,7 @@ fn take_down<C: ColdTier>(shared: &Shared<C>, sealed: &Sealed) -> bool {
 }
 
 /// What the next start must know: where the journal is to be read from, and which numbers were given.
-fn notes(next: Sequence, unseen: &[u64]) -> Vec<Entry> {
+pub fn notes(next: Sequence, unseen: &[u64]) -> Vec<Entry> {
     let number = |number: u64| Some(Bytes::copy_from_slice(&number.to_be_bytes()));
     let mut notes = vec![(Key::from(&CHECKPOINT[..]), number(next.0))];
     for (partition, seq) in unseen.iter().enumerate() {
@@ -113,6 +116,17 @@ fn notes(next: Sequence, unseen: &[u64]) -> Vec<Entry> {
         notes.push((Key::from(&[UNSEEN, partition].concat()[..]), number(*seq)));
     }
     notes
+}
+
+/// Notes that the tables belong to this journal, which has begun.
+pub fn write_journal(cold: &impl ColdTier, journal: Identity) -> Result<(), StoreError> {
+    let value = Bytes::copy_from_slice(&journal.0.to_be_bytes());
+    cold.ingest(&mut std::iter::once(Ok((Key::from(&JOURNAL[..]), Some(value)))))
+}
+
+/// The journal that the tables belong to. None if it has not begun: they are new, or a copy.
+pub fn read_journal(cold: &impl ColdTier) -> Result<Option<Identity>, StoreError> {
+    Ok(cold.get(&JOURNAL)?.map(|value| Identity(number(&value))))
 }
 
 /// Where the journal is to be read from.

@@ -96,6 +96,16 @@ impl Room {
     }
 }
 
+/// Reads a journal that nobody writes, without making it ready to be written.
+pub fn inspect<D: Disk>(
+    disk: &D,
+    from: Sequence,
+    replay: impl FnMut(Sequence, Records<'_>) -> Result<(), Cause>,
+) -> Result<(Identity, Recovery), OpenError> {
+    let found = recover::recover(disk, &Options::default(), from, replay)?;
+    Ok((found.identity, found.recovery))
+}
+
 /// How much of a journal is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
@@ -239,6 +249,11 @@ impl<D: Disk> Journal<D> {
             released += 1;
         }
         released
+    }
+
+    /// What tells it from others.
+    pub fn identity(&self) -> Identity {
+        self.identity
     }
 
     /// How much is in use, so that the caller can see to it that it is not too much.

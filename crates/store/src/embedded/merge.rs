@@ -1,6 +1,7 @@
 //! Several layers read as one: the upper one is right.
 
 use std::iter::Peekable;
+use std::rc::Rc;
 
 use bytes::Bytes;
 
@@ -17,23 +18,8 @@ pub fn scan(
     (from, until): (&[u8], &[u8]),
     limit: usize,
 ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
-    let Slice { rows, cleared } = recent;
-    let cleared_above_cold = |key: &[u8]| {
-        is_cleared(&cleared, key) || sealed.is_some_and(|sealed| is_cleared(sealed.cleared(), key))
-    };
-    let recent = rows.into_iter().map(Ok);
-    let sealed_rows = sealed.into_iter().flat_map(|sealed| sealed.range(from, until));
-    let sealed_rows = sealed_rows
-        .filter(|(key, _)| !is_cleared(&cleared, key.as_slice()))
-        .map(|(key, value)| Ok((key.clone(), value.cloned())));
-    let cold_rows = cold.range(from, until).filter_map(|row| match row {
-        Ok((key, _)) if cleared_above_cold(&key) => None,
-        Ok((key, value)) => Some(Ok((Key::from(&key[..]), Some(value)))),
-        Err(error) => Some(Err(error)),
-    });
-    let merged = Merge::new(recent, Merge::new(sealed_rows, cold_rows));
     let mut found = Vec::new();
-    for entry in merged {
+    for entry in all(recent, sealed, cold.range(from, until), (from, until)) {
         if found.len() == limit {
             break;
         }
@@ -42,6 +28,32 @@ pub fn scan(
         }
     }
     Ok(found)
+}
+
+/// What all layers say about `from..until`, deletions with it. The tables' rows are of that range.
+pub fn all<'a>(
+    recent: Slice,
+    sealed: Option<&'a Layer>,
+    cold: impl Iterator<Item = Result<(Bytes, Bytes), StoreError>> + 'a,
+    (from, until): (&'a [u8], &'a [u8]),
+) -> impl Iterator<Item = Result<Entry, StoreError>> + 'a {
+    let Slice { rows, cleared } = recent;
+    let cleared = Rc::new(cleared);
+    let recent = rows.into_iter().map(Ok);
+    let is_cleared_above = cleared.clone();
+    let sealed_rows = sealed.into_iter().flat_map(move |sealed| sealed.range(from, until));
+    let sealed_rows = sealed_rows
+        .filter(move |(key, _)| !is_cleared(&is_cleared_above, key.as_slice()))
+        .map(|(key, value)| Ok((key.clone(), value.cloned())));
+    let is_cleared_above = move |key: &[u8]| {
+        is_cleared(&cleared, key) || sealed.is_some_and(|sealed| is_cleared(sealed.cleared(), key))
+    };
+    let cold_rows = cold.filter_map(move |row| match row {
+        Ok((key, _)) if is_cleared_above(&key) => None,
+        Ok((key, value)) => Some(Ok((Key::from(&key[..]), Some(value)))),
+        Err(error) => Some(Err(error)),
+    });
+    Merge::new(recent, Merge::new(sealed_rows, cold_rows))
 }
 
 /// What a layer changes below it, in order: its rows and deletions, and a deletion for each row that it cleared.

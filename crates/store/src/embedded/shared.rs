@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::cold::ColdTier;
 use super::frame::{Records, Sequence};
 use super::layer::{Layer, Said};
-use super::{merge, ops};
+use super::{checkpoint, merge, ops};
 use crate::kv::seq_of_row;
 use crate::{Cause, StoreError};
 
@@ -19,6 +19,17 @@ pub struct Shared<C> {
     pub cold: C,
     progress: watch::Sender<Progress>,
     cold_reads: AtomicU64,
+    frames: AtomicU64,
+    frame_bytes: AtomicU64,
+}
+
+/// What went to the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// Frames, each made durable by one sync.
+    pub frames: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
 }
 
 /// The rows that are in memory.
@@ -46,7 +57,8 @@ impl<C: ColdTier> Shared<C> {
     pub fn new(cold: C, layers: Layers) -> Shared<C> {
         let progress = Progress { durable: layers.next, ..Progress::default() };
         let (progress, _) = watch::channel(progress);
-        Shared { layers: RwLock::new(layers), cold, progress, cold_reads: AtomicU64::new(0) }
+        let [cold_reads, frames, frame_bytes] = [const { AtomicU64::new(0) }; 3];
+        Shared { layers: RwLock::new(layers), cold, progress, cold_reads, frames, frame_bytes }
     }
 
     pub fn read(&self) -> RwLockReadGuard<'_, Layers> {
@@ -108,6 +120,20 @@ impl<C: ColdTier> Shared<C> {
         self.cold_reads.load(Ordering::Relaxed)
     }
 
+    /// A frame with so many bytes of records is durable.
+    pub fn count_frame(&self, bytes: usize) {
+        self.frames.fetch_add(1, Ordering::Relaxed);
+        self.frame_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// What went to the journal.
+    pub fn written(&self) -> Written {
+        Written {
+            frames: self.frames.load(Ordering::Relaxed),
+            bytes: self.frame_bytes.load(Ordering::Relaxed),
+        }
+    }
+
     /// Waits until every frame before this one is durable.
     pub async fn until_durable(&self, next: Sequence) -> Result<(), StoreError> {
         self.until(|progress| progress.durable >= next).await
@@ -150,6 +176,16 @@ impl<C: ColdTier> Shared<C> {
 }
 
 impl Layers {
+    /// Empty ones, above tables as they were left.
+    pub fn above(cold: &impl ColdTier, partitions: u16) -> Result<Layers, StoreError> {
+        Ok(Layers {
+            recent: Layer::default(),
+            sealed: None,
+            next: checkpoint::read_next(cold)?.unwrap_or(Sequence(1)),
+            unseen: checkpoint::read_unseen(cold, partitions)?,
+        })
+    }
+
     /// Takes in a frame that was written before.
     pub fn replay(&mut self, records: Records<'_>) -> Result<(), Cause> {
         let Layers { recent, unseen, .. } = self;

@@ -11,12 +11,11 @@ use super::checkpoint::{self, Checkpoint};
 use super::cold::ColdTier;
 use super::disk::Disk;
 use super::draft::Draft;
-use super::frame::Sequence;
+use super::frame::Identity;
 use super::hand::Hand;
-use super::journal::{Class, Journal, Options};
+use super::journal::{Class, Journal, OpenError, Options, Recovery};
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
-use super::layer::Layer;
-use super::shared::{Layers, Shared};
+use super::shared::{Layers, Shared, Written};
 use crate::kv::{ChangeWriter, KvStore, place_key};
 use crate::{Recorded, StoreError, Wrapper};
 
@@ -55,16 +54,23 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         (journal, bounds): (Options, Bounds),
         hands: Hands,
     ) -> Result<JournaledStore<D, C>, StoreError> {
-        let from = checkpoint::read_next(&cold)?.unwrap_or(Sequence(1));
-        let mut layers = Layers {
-            recent: Layer::default(),
-            sealed: None,
-            next: from,
-            unseen: checkpoint::read_unseen(&cold, partitions)?,
-        };
-        let opened = Journal::open(disk, journal, from, |_, records| layers.replay(records));
-        let (journal, recovery) = opened.map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+        let kv = JournaledStore::open_kv(disk, cold, partitions, (journal, bounds), hands)?;
+        JournaledStore::on(kv, partitions).await
+    }
+
+    /// The slow part of opening: everything is read from the disk.
+    pub(super) fn open_kv(
+        disk: D,
+        cold: C,
+        partitions: u16,
+        (journal, bounds): (Options, Bounds),
+        hands: Hands,
+    ) -> Result<JournaledKv<D, C>, StoreError> {
+        let mut layers = Layers::above(&cold, partitions)?;
+        let opened = Journal::open(disk, journal, layers.next, |_, records| layers.replay(records));
+        let (journal, recovery) = opened?;
         layers.next = recovery.next;
+        tie(&cold, journal.identity(), &recovery)?;
         let shared = Arc::new(Shared::new(cold, layers));
         let (hand, checkpoint) = match hands {
             Hands::Inline => (Hand::Inline(Box::new(journal)), Checkpoint::inline()),
@@ -75,7 +81,14 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
             }
         };
         let author = Author::new(shared.clone(), hand, checkpoint, bounds);
-        let kv = JournaledKv { shared, author: Arc::new(Mutex::new(author)) };
+        Ok(JournaledKv { shared, author: Arc::new(Mutex::new(author)) })
+    }
+
+    /// The store on what was opened, or a new one.
+    pub(super) async fn on(
+        kv: JournaledKv<D, C>,
+        partitions: u16,
+    ) -> Result<JournaledStore<D, C>, StoreError> {
         Ok(JournaledStore { rows: KvStore::open(kv.clone(), partitions).await?, kv })
     }
 
@@ -87,6 +100,15 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
     /// How many checkpoints were made since it was opened.
     pub fn checkpoints(&self) -> u64 {
         self.kv.shared.checkpoints()
+    }
+
+    /// How many frames were written to the journal since it was opened, and their bytes.
+    pub fn journal_written(&self) -> Written {
+        self.kv.shared.written()
+    }
+
+    pub(super) fn shared(&self) -> Arc<Shared<C>> {
+        self.kv.shared.clone()
     }
 
     async fn record_some(&self, author: &mut Author<D, C>, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
@@ -138,6 +160,41 @@ impl<D: Disk + Sync, C: ColdTier> Wrapper for JournaledStore<D, C> {
             recorded.extend(some);
         }
         recorded
+    }
+}
+
+/// Ties new tables to their journal.
+fn tie(cold: &impl ColdTier, journal: Identity, recovery: &Recovery) -> Result<(), StoreError> {
+    check_tie(cold, journal, recovery)?;
+    if checkpoint::read_journal(cold)?.is_none() {
+        checkpoint::write_journal(cold, journal)?;
+    }
+    Ok(())
+}
+
+/// Refuses tables and a journal that do not belong together.
+pub(super) fn check_tie(
+    cold: &impl ColdTier,
+    journal: Identity,
+    recovery: &Recovery,
+) -> Result<(), StoreError> {
+    let corrupt = |what: &str| Err(StoreError::Corrupt(what.into()));
+    match checkpoint::read_journal(cold)? {
+        Some(_) if recovery.segments == 0 => corrupt("the tables are there, and the journal is missing"),
+        Some(tied) if tied != journal => corrupt("the tables and the journal are not of the same folder"),
+        None if recovery.frames > 0 => corrupt("the journal is there, and its tables are missing"),
+        _ => Ok(()),
+    }
+}
+
+impl From<OpenError> for StoreError {
+    fn from(error: OpenError) -> StoreError {
+        match error {
+            OpenError::Locked | OpenError::Failed(_) => StoreError::Unavailable(Box::new(error)),
+            OpenError::Newer { .. } | OpenError::Damaged { .. } | OpenError::NotUnderstood { .. } => {
+                StoreError::Corrupt(Box::new(error))
+            }
+        }
     }
 }
 

@@ -17,6 +17,9 @@ const MAP: u8 = 3;
 const MAP_EXPIRY: u8 = 4;
 const PARTITION: u8 = 5;
 
+/// All keys lie before this. What lies behind belongs to the driver.
+pub(super) const ROWS_END: Bytes = Bytes::from_static(&[u8::MAX]);
+
 /// The tables of a partition, in the order they lie in. Numbers are never used for anything else again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -33,6 +36,51 @@ pub(super) enum Table {
     Held = 9,
     LowWater = 10,
     Schedules = 11,
+}
+
+impl Table {
+    const ALL: [Table; 12] = [
+        Table::Windows,
+        Table::Parked,
+        Table::ParkedOrder,
+        Table::Moved,
+        Table::Leased,
+        Table::Ended,
+        Table::Buckets,
+        Table::Identities,
+        Table::EndedIdentities,
+        Table::Held,
+        Table::LowWater,
+        Table::Schedules,
+    ];
+}
+
+/// What a key stands for.
+pub(super) enum Kind<'a> {
+    Meta,
+    MapVersion,
+    Ownership,
+    Map(&'a str),
+    MapExpiry(&'a str),
+    Table(PartitionId, Table),
+    Unknown,
+}
+
+/// What a key stands for, by how it begins.
+pub(super) fn kind_of(key: &[u8]) -> Kind<'_> {
+    let text = |bytes| std::str::from_utf8(bytes).ok();
+    let known = match key {
+        [0] => Some(Kind::Meta),
+        [1] => Some(Kind::MapVersion),
+        [OWNERSHIP, _, _] => Some(Kind::Ownership),
+        [MAP, name @ ..] => text(name).map(Kind::Map),
+        [MAP_EXPIRY, rest @ ..] => rest.get(8..).and_then(text).map(Kind::MapExpiry),
+        [PARTITION, high, low, table, ..] => Table::ALL
+            .get(usize::from(*table))
+            .map(|table| Kind::Table(PartitionId(u16::from_be_bytes([*high, *low])), *table)),
+        _ => None,
+    };
+    known.unwrap_or(Kind::Unknown)
 }
 
 /// A key in the making.

@@ -17,6 +17,8 @@ use crate::embedded::frame::{self, Identity, Records, Sequence, Stamp};
 /// What was found when a journal was opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recovery {
+    /// Segments that were found.
+    pub segments: usize,
     /// Frames that were replayed.
     pub frames: u64,
     /// Records in them.
@@ -45,6 +47,7 @@ pub(super) fn recover<D: Disk>(
     replay: impl FnMut(Sequence, Records<'_>) -> Result<(), Cause>,
 ) -> Result<Recovered<D::File>, OpenError> {
     let mut folder = Folder::read(disk, options)?;
+    let segments = folder.segments.len();
     let mut memory = Vec::new();
     let Sorted { used, spare } = folder.sort(from, &mut memory)?;
     let mut walk =
@@ -60,7 +63,7 @@ pub(super) fn recover<D: Disk>(
     // Segments that an earlier process made may not be durable under their names.
     disk.sync_folder()
         .map_err(|cause| OpenError::Failed(Failure::new("syncing the journal's folder", cause)))?;
-    let recovery = Recovery { frames: walk.frames, records: walk.records, next, torn };
+    let recovery = Recovery { segments, frames: walk.frames, records: walk.records, next, torn };
     Ok(Recovered { identity: folder.identity, used, spare, next_number: folder.next_number, recovery })
 }
 
