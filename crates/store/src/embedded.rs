@@ -18,6 +18,7 @@ mod draft;
 mod folder;
 pub mod frame;
 mod hand;
+mod hot;
 mod in_folder;
 pub mod journal;
 mod key;
@@ -27,6 +28,7 @@ mod merge;
 mod ops;
 mod shared;
 mod store;
+mod value;
 mod verify;
 pub mod writer;
 

@@ -29,7 +29,9 @@ use punctual_core::{
     Change, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, Timestamp, WindowId,
 };
 
-use self::rows::{FORMAT, MetaRow, OwnerRow, decode};
+#[cfg(not(feature = "embedded"))]
+use self::rows::decode;
+use self::rows::{FORMAT, MetaRow, OwnerRow};
 use self::txn::Txn;
 use crate::{
     Claim, Filter, Found, Held, Loaded, MapEntry, Meta, Ownership, Page, PageKey, Pruned, Query, Recorded,
@@ -39,10 +41,15 @@ use crate::{
 #[cfg(feature = "embedded")]
 pub(crate) use self::changes::Writer as ChangeWriter;
 #[cfg(feature = "embedded")]
-pub(crate) use self::keys::{is_ownership, ownership as ownership_key, place as place_key, seq_of_row};
+pub(crate) use self::keys::{
+    bucket as bucket_key, ended as ended_key, is_ownership, ownership as ownership_key, partition_of,
+    place as place_key, seq_of_row,
+};
 pub use self::memory::MemoryKv;
 #[cfg(feature = "embedded")]
-pub(crate) use self::rows::{Row, encode};
+pub(crate) use self::rows::{
+    BucketRow, Row, decode, encode, encode_into, read_beginning, read_end, write_beginning, write_end,
+};
 pub(crate) use self::txn::Rows;
 pub use self::verify::Report;
 #[cfg(feature = "embedded")]
@@ -184,11 +191,11 @@ async fn read_owner<K: OrderedKv>(
     Ok(row.unwrap_or(OwnerRow { epoch: 0, owner: None }))
 }
 
-/// Whether writes under this fence count, by the owner's row.
+/// Which epoch is the present one, by the owner's row.
 #[cfg(feature = "embedded")]
-pub(crate) fn admits(row: Option<&Bytes>, fence: Fence) -> Result<bool, StoreError> {
+pub(crate) fn owner_epoch(row: Option<&Bytes>) -> Result<Epoch, StoreError> {
     let row: Option<OwnerRow> = row.map(|row| decode(row)).transpose()?;
-    Ok(row.is_some_and(|row| row.admits(fence)))
+    Ok(Epoch(row.map_or(0, |row| row.epoch)))
 }
 
 /// Writes are atomic, so there is nothing to cut.

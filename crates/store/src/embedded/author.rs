@@ -38,6 +38,8 @@ pub struct Author<D: Disk, C> {
     pub hand: Hand<D>,
     pub bounds: Bounds,
     batch: Batch,
+    /// The record in the making.
+    ops: Vec<u8>,
     frame: FrameBuffer,
     room: Room,
     /// A frame whose writer gave up waiting: it is written all the same, and before the next one.
@@ -64,7 +66,8 @@ impl From<StoreError> for Refused {
 impl<D: Disk, C: ColdTier> Author<D, C> {
     pub fn new(shared: Arc<Shared<C>>, hand: Hand<D>, checkpoint: Checkpoint, bounds: Bounds) -> Self {
         let (batch, frame, room) = (Batch::default(), FrameBuffer::default(), Room::default());
-        Author { shared, checkpoint, hand, bounds, batch, frame, room, on_its_way: None, since_seal: 0 }
+        let ops = Vec::new();
+        Author { shared, checkpoint, hand, bounds, batch, ops, frame, room, on_its_way: None, since_seal: 0 }
     }
 
     /// Makes ready for a frame of at most so many bytes: it can be written then, however full the disk is.
@@ -98,14 +101,15 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
         let shared = self.shared.clone();
         let (result, sealed) = {
             let mut layers = shared.write();
-            let mut draft = Draft::new(&mut layers, &shared, &mut self.batch);
-            let result = work(&mut draft);
-            let has_written = draft.finish();
+            let mut draft = Draft::new(&mut layers, &shared, &mut self.ops);
+            let result = work(&mut draft).and_then(|result| Ok((result, draft.finish()?)));
             // Half of it is applied, and nothing of it in the journal.
-            let result = result.map_err(|error| self.fail(&error))?;
+            let (result, has_written) = result.map_err(|error| self.fail(&error))?;
             if !has_written {
                 return Ok(result);
             }
+            self.batch.clear();
+            self.batch.push(&self.ops);
             layers.next = layers.next.next();
             (result, self.seal_if_large(&mut layers))
         };

@@ -1,60 +1,82 @@
 //! Writes in the making: applied to the layers at once, and noted for the journal.
 
 use bytes::Bytes;
-use punctual_core::{Fence, PartitionId, Seq};
+use punctual_core::{Epoch, Fence, PartitionId, Seq};
 
 use super::cold::ColdTier;
-use super::frame::Batch;
 use super::key::Key;
 use super::layer::Said;
 use super::ops;
 use super::shared::{Layers, Shared};
+use super::value::Value;
 use crate::StoreError;
-use crate::kv::{Row, Rows, admits, encode, ownership_key};
+use crate::kv::{BucketRow, Row, Rows, bucket_key, decode, encode, is_ownership, owner_epoch, ownership_key};
+use crate::place::BucketId;
 
 /// One record of the journal in the making.
 pub struct Draft<'a, C> {
-    layers: &'a mut Layers,
+    pub(super) layers: &'a mut Layers,
     shared: &'a Shared<C>,
-    batch: &'a mut Batch,
-    ops: Vec<u8>,
+    pub(super) ops: &'a mut Vec<u8>,
+    /// When buckets may be dropped, as far as ends written here tell. Few are written to at a time.
+    pub(super) buckets: Vec<(PartitionId, BucketId, BucketRow)>,
 }
 
 impl<'a, C: ColdTier> Draft<'a, C> {
-    pub fn new(layers: &'a mut Layers, shared: &'a Shared<C>, batch: &'a mut Batch) -> Draft<'a, C> {
-        batch.clear();
-        Draft { layers, shared, batch, ops: Vec::new() }
+    /// `ops` is where it is noted for the journal; its memory is used again.
+    pub fn new(layers: &'a mut Layers, shared: &'a Shared<C>, ops: &'a mut Vec<u8>) -> Draft<'a, C> {
+        ops.clear();
+        Draft { layers, shared, ops, buckets: Vec::new() }
     }
 
     /// Whether anything was written.
-    pub fn finish(self) -> bool {
-        if !self.ops.is_empty() {
-            self.batch.push(&self.ops);
+    pub fn finish(mut self) -> Result<bool, StoreError> {
+        for (partition, id, newest) in std::mem::take(&mut self.buckets) {
+            let key = bucket_key(partition, id);
+            let known: Option<BucketRow> = self.read(&key)?.map(|row| decode(&row)).transpose()?;
+            let newest = known.map_or(newest.clone(), |known| newest.or_newer(&known));
+            self.put_bytes(key, encode(&newest));
         }
-        !self.ops.is_empty()
+        Ok(!self.ops.is_empty())
     }
 
     /// The value of a key, with what was written here.
     pub fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        match self.layers.get(key) {
-            Said::Is(value) => Ok(Some(value)),
+        match self.layers.get(&Key::from(key)) {
+            Said::Is(value) => Ok(Some(value.to_bytes())),
             Said::IsNot => Ok(None),
             Said::Nothing => self.shared.get_cold(key),
         }
     }
 
-    /// Whether writes under this fence count.
-    pub fn admits(&self, fence: Fence) -> Result<bool, StoreError> {
-        admits(self.read(&ownership_key(fence.partition))?.as_ref(), fence)
+    /// Whether writes under this fence count. Nobody has won epoch 0.
+    pub fn admits(&mut self, fence: Fence) -> Result<bool, StoreError> {
+        let epoch = match self.layers.epochs.get(usize::from(fence.partition.0)) {
+            Some(Some(epoch)) => *epoch,
+            _ => self.read_epoch(fence.partition)?,
+        };
+        Ok(epoch == fence.epoch && epoch != Epoch(0))
     }
 
-    pub fn put(&mut self, key: &[u8], value: Bytes, is_new: bool) {
-        ops::put(&mut self.ops, key, &value, is_new);
-        self.layers.recent.put(Key::from(key), value, is_new);
+    fn read_epoch(&mut self, partition: PartitionId) -> Result<Epoch, StoreError> {
+        let row = self.read(&ownership_key(partition))?;
+        let epoch = owner_epoch(row.as_ref())?;
+        if let Some(known) = self.layers.epochs.get_mut(usize::from(partition.0)) {
+            *known = Some(epoch);
+        }
+        Ok(epoch)
+    }
+
+    fn put(&mut self, key: &[u8], value: Bytes, is_new: bool) {
+        if is_ownership(key) {
+            self.layers.epochs.fill(None);
+        }
+        ops::put(self.ops, key, &value, is_new);
+        self.layers.recent.put(Key::from(key), Value::Bytes(value), is_new);
     }
 
     pub fn clear(&mut self, from: &[u8], until: &[u8]) {
-        ops::clear(&mut self.ops, from, until);
+        ops::clear(self.ops, from, until);
         self.layers.recent.clear(Key::from(from), Key::from(until));
     }
 }
@@ -73,8 +95,8 @@ impl<C: ColdTier> Rows for Draft<'_, C> {
     }
 
     fn delete(&mut self, key: Bytes) {
-        ops::delete(&mut self.ops, &key);
-        self.layers.recent.delete(&key);
+        ops::delete(self.ops, &key);
+        self.layers.recent.delete(&Key::from(&key[..]));
     }
 
     fn is_new(&mut self, partition: PartitionId, seq: Seq) -> bool {

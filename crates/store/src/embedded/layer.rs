@@ -10,19 +10,25 @@
 //! life of most tasks.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use bytes::Bytes;
 
 use super::key::Key;
+use super::value::Value;
+use crate::kv::partition_of;
 
 /// What a row takes in a tree besides its bytes, about.
-const ROW_OVERHEAD: usize = 80;
+const ROW_OVERHEAD: usize = 96;
+
+type Tree = BTreeMap<Key, Row>;
 
 /// One layer of rows.
 #[derive(Default)]
 pub struct Layer {
-    rows: BTreeMap<Key, Row>,
+    /// Rows of no partition, and then those of each: small trees are searched faster than one large one.
+    trees: Vec<Tree>,
     /// Everything below was deleted in these, from the first on and before the second.
     cleared: Vec<(Key, Key)>,
     bytes: usize,
@@ -30,7 +36,7 @@ pub struct Layer {
 
 struct Row {
     /// `None`: deleted.
-    value: Option<Bytes>,
+    value: Option<Value>,
     /// Nothing of this key lies below.
     is_born_here: bool,
 }
@@ -39,7 +45,7 @@ struct Row {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
     /// This is its value.
-    Is(Bytes),
+    Is(Value),
     /// It has none.
     IsNot,
     /// Ask the layer below.
@@ -49,15 +55,21 @@ pub enum Said {
 /// Part of a layer: rows in order, and the ranges that were cleared.
 pub struct Slice {
     /// Keys and values; `None` for deleted ones.
-    pub rows: Vec<(Key, Option<Bytes>)>,
+    pub rows: Vec<(Key, Option<Value>)>,
     /// Everything below was deleted in these.
     pub cleared: Vec<(Key, Key)>,
 }
 
+/// Which tree a key lies in. The order of keys is the order of trees.
+fn tree_of(key: &[u8]) -> usize {
+    partition_of(key).map_or(0, |partition| 1 + usize::from(partition.0))
+}
+
 impl Layer {
     /// What this layer says about a key.
-    pub fn get(&self, key: &[u8]) -> Said {
-        match self.rows.get(key) {
+    pub fn get(&self, key: &Key) -> Said {
+        let tree = self.trees.get(tree_of(key.as_slice()));
+        match tree.and_then(|tree| tree.get(key)) {
             Some(Row { value: Some(value), .. }) => Said::Is(value.clone()),
             Some(Row { value: None, .. }) => Said::IsNot,
             None if is_cleared(&self.cleared, key) => Said::IsNot,
@@ -65,34 +77,45 @@ impl Layer {
         }
     }
 
+    /// The value of a key, if it is in this very layer.
+    pub fn value(&self, key: &Key) -> Option<&Value> {
+        self.trees.get(tree_of(key.as_slice()))?.get(key)?.value.as_ref()
+    }
+
     /// Writes a row. `is_new`: no layer below has anything of this key.
-    pub fn put(&mut self, key: Key, value: Bytes, is_new: bool) {
-        self.bytes += ROW_OVERHEAD + key.heap_bytes() + value.len();
-        let is_born_here = is_new || is_cleared(&self.cleared, key.as_slice());
-        match self.rows.get_mut(&key) {
-            Some(row) => {
-                self.bytes -= ROW_OVERHEAD + key.heap_bytes() + row.value.as_ref().map_or(0, Bytes::len);
-                row.value = Some(value);
+    pub fn put(&mut self, key: Key, value: Value, is_new: bool) {
+        self.bytes += ROW_OVERHEAD + key.heap_bytes() + value.memory();
+        let is_born_here = is_new || is_cleared(&self.cleared, &key);
+        let tree = tree_of(key.as_slice());
+        if self.trees.len() <= tree {
+            self.trees.resize_with(tree + 1, Tree::default);
+        }
+        let row = Row { value: Some(value), is_born_here };
+        match self.trees[tree].entry(key) {
+            Entry::Vacant(entry) => _ = entry.insert(row),
+            Entry::Occupied(mut entry) => {
+                let old = std::mem::replace(&mut entry.get_mut().value, row.value);
+                self.bytes -=
+                    ROW_OVERHEAD + entry.key().heap_bytes() + old.map_or(0, |old| old.memory());
             }
-            None => _ = self.rows.insert(key, Row { value: Some(value), is_born_here }),
         }
     }
 
     /// Deletes a row, if there is one.
-    pub fn delete(&mut self, key: &[u8]) {
-        match self.rows.get_mut(key) {
+    pub fn delete(&mut self, key: &Key) {
+        let tree = tree_of(key.as_slice());
+        let row = self.trees.get_mut(tree).and_then(|tree| tree.get_mut(key));
+        match row {
             Some(row) if row.is_born_here => {
-                self.bytes -= ROW_OVERHEAD + row.value.as_ref().map_or(0, Bytes::len);
-                if let Some((key, _)) = self.rows.remove_entry(key) {
-                    self.bytes -= key.heap_bytes();
-                }
+                self.bytes -= ROW_OVERHEAD + key.heap_bytes() + row.memory();
+                self.trees[tree].remove(key);
             }
-            Some(row) => self.bytes -= row.value.take().map_or(0, |value| value.len()),
+            Some(row) => self.bytes -= row.value.take().map_or(0, |value| value.memory()),
             None if is_cleared(&self.cleared, key) => {}
             None => {
-                let key = Key::from(key);
-                self.bytes += ROW_OVERHEAD + key.heap_bytes();
-                self.rows.insert(key, Row { value: None, is_born_here: false });
+                self.put(key.clone(), Value::Bytes(Bytes::new()), false);
+                let row = self.trees[tree].get_mut(key).expect("it was just put there");
+                row.value = None;
             }
         }
     }
@@ -102,11 +125,11 @@ impl Layer {
         if from >= until {
             return;
         }
-        let within = (Bound::Included(from.as_slice()), Bound::Excluded(until.as_slice()));
-        let gone: Vec<Key> = self.rows.range::<[u8], _>(within).map(|(key, _)| key.clone()).collect();
+        let gone: Vec<Key> =
+            self.range(from.as_slice(), until.as_slice()).map(|(key, _)| key.clone()).collect();
         for key in gone {
-            if let Some(row) = self.rows.remove(&key) {
-                self.bytes -= ROW_OVERHEAD + key.heap_bytes() + row.value.map_or(0, |value| value.len());
+            if let Some(row) = self.trees[tree_of(key.as_slice())].remove(&key) {
+                self.bytes -= ROW_OVERHEAD + key.heap_bytes() + row.memory();
             }
         }
         self.bytes += ROW_OVERHEAD;
@@ -128,15 +151,21 @@ impl Layer {
     }
 
     /// Rows and deletions in `from..until`, in order.
-    pub fn range(&self, from: &[u8], until: &[u8]) -> impl Iterator<Item = (&Key, Option<&Bytes>)> {
-        let within = (Bound::Included(from), Bound::Excluded(until));
-        let rows = (from < until).then(|| self.rows.range::<[u8], _>(within));
-        rows.into_iter().flatten().map(|(key, row)| (key, row.value.as_ref()))
+    pub fn range<'a>(
+        &'a self,
+        from: &[u8],
+        until: &[u8],
+    ) -> impl Iterator<Item = (&'a Key, Option<&'a Value>)> + use<'a> {
+        let within = (Bound::Included(Key::from(from)), Bound::Excluded(Key::from(until)));
+        let last = tree_of(until).saturating_add(1).min(self.trees.len());
+        let trees = if from < until { self.trees.get(tree_of(from)..last) } else { None };
+        let rows = trees.unwrap_or_default().iter().flat_map(move |tree| tree.range(within.clone()));
+        rows.map(|(key, row)| (key, row.value.as_ref()))
     }
 
     /// All rows and deletions, in order.
-    pub fn all(&self) -> impl Iterator<Item = (&Key, Option<&Bytes>)> {
-        self.rows.iter().map(|(key, row)| (key, row.value.as_ref()))
+    pub fn all(&self) -> impl Iterator<Item = (&Key, Option<&Value>)> {
+        self.trees.iter().flatten().map(|(key, row)| (key, row.value.as_ref()))
     }
 
     /// The ranges in which everything below was deleted.
@@ -151,13 +180,19 @@ impl Layer {
 
     /// Whether nothing was written.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.cleared.is_empty()
+        self.trees.iter().all(Tree::is_empty) && self.cleared.is_empty()
+    }
+}
+
+impl Row {
+    fn memory(&self) -> usize {
+        self.value.as_ref().map_or(0, Value::memory)
     }
 }
 
 /// Whether a key lies in one of these ranges.
-pub fn is_cleared(cleared: &[(Key, Key)], key: &[u8]) -> bool {
-    cleared.iter().any(|(from, until)| from.as_slice() <= key && key < until.as_slice())
+pub fn is_cleared(cleared: &[(Key, Key)], key: &Key) -> bool {
+    cleared.iter().any(|(from, until)| from <= key && key < until)
 }
 
 #[cfg(test)]

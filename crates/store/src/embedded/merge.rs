@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::cold::{ColdTier, Entry};
 use super::key::Key;
 use super::layer::{Layer, Slice, is_cleared};
+use super::value::Value;
 use crate::StoreError;
 
 /// The first `limit` rows of all layers in `from..until`.
@@ -39,18 +40,18 @@ pub fn all<'a>(
 ) -> impl Iterator<Item = Result<Entry, StoreError>> + 'a {
     let Slice { rows, cleared } = recent;
     let cleared = Rc::new(cleared);
-    let recent = rows.into_iter().map(Ok);
+    let recent = rows.into_iter().map(|(key, value)| Ok((key, value.as_ref().map(Value::to_bytes))));
     let is_cleared_above = cleared.clone();
     let sealed_rows = sealed.into_iter().flat_map(move |sealed| sealed.range(from, until));
     let sealed_rows = sealed_rows
-        .filter(move |(key, _)| !is_cleared(&is_cleared_above, key.as_slice()))
-        .map(|(key, value)| Ok((key.clone(), value.cloned())));
-    let is_cleared_above = move |key: &[u8]| {
+        .filter(move |(key, _)| !is_cleared(&is_cleared_above, key))
+        .map(|(key, value)| Ok((key.clone(), value.map(Value::to_bytes))));
+    let is_cleared_above = move |key: &Key| {
         is_cleared(&cleared, key) || sealed.is_some_and(|sealed| is_cleared(sealed.cleared(), key))
     };
-    let cold_rows = cold.filter_map(move |row| match row {
+    let cold_rows = cold.filter_map(move |row| match row.map(|(key, value)| (Key::from(&key[..]), value)) {
         Ok((key, _)) if is_cleared_above(&key) => None,
-        Ok((key, value)) => Some(Ok((Key::from(&key[..]), Some(value)))),
+        Ok((key, value)) => Some(Ok((key, Some(value)))),
         Err(error) => Some(Err(error)),
     });
     Merge::new(recent, Merge::new(sealed_rows, cold_rows))
@@ -61,7 +62,7 @@ pub fn to_ingest<'a>(
     sealed: &'a Layer,
     cold: &'a impl ColdTier,
 ) -> impl Iterator<Item = Result<Entry, StoreError>> + 'a {
-    let rows = sealed.all().map(|(key, value)| Ok((key.clone(), value.cloned())));
+    let rows = sealed.all().map(|(key, value)| Ok((key.clone(), value.map(Value::to_bytes))));
     let gone = disjoint(sealed.cleared()).into_iter().flat_map(|(from, until)| {
         let below: Vec<_> = cold.range(from.as_slice(), until.as_slice()).collect();
         below.into_iter().map(|row| row.map(|(key, _)| (Key::from(&key[..]), None)))

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
+use punctual_core::Epoch;
 use tokio::sync::watch;
 
 use super::cold::ColdTier;
 use super::frame::{Records, Sequence};
+use super::key::Key;
 use super::layer::{Layer, Said};
 use super::{checkpoint, merge, ops};
 use crate::kv::seq_of_row;
@@ -40,6 +42,8 @@ pub struct Layers {
     pub next: Sequence,
     /// By partition: a task of this number or a higher one was never heard of.
     pub unseen: Vec<u64>,
+    /// By partition: the present epoch, if it is known.
+    pub epochs: Vec<Option<Epoch>>,
 }
 
 /// How far things have come.
@@ -74,11 +78,11 @@ impl<C: ColdTier> Shared<C> {
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let (said, next) = {
             let layers = self.read();
-            (layers.get(key), layers.next)
+            (layers.get(&Key::from(key)), layers.next)
         };
         self.until_durable(next).await?;
         match said {
-            Said::Is(value) => Ok(Some(value)),
+            Said::Is(value) => Ok(Some(value.to_bytes())),
             Said::IsNot => Ok(None),
             Said::Nothing => self.get_cold(key),
         }
@@ -86,9 +90,9 @@ impl<C: ColdTier> Shared<C> {
 
     /// How long a value is that may not be durable yet; 0 when there is none.
     pub fn value_bytes(&self, key: &[u8]) -> Result<usize, StoreError> {
-        let said = self.read().get(key);
+        let said = self.read().get(&Key::from(key));
         match said {
-            Said::Is(value) => Ok(value.len()),
+            Said::Is(value) => Ok(value.memory()),
             Said::IsNot => Ok(0),
             Said::Nothing => Ok(self.get_cold(key)?.map_or(0, |value| value.len())),
         }
@@ -183,6 +187,7 @@ impl Layers {
             sealed: None,
             next: checkpoint::read_next(cold)?.unwrap_or(Sequence(1)),
             unseen: checkpoint::read_unseen(cold, partitions)?,
+            epochs: vec![None; usize::from(partitions)],
         })
     }
 
@@ -203,7 +208,7 @@ impl Layers {
     }
 
     /// What the layers say about a key; `Nothing`: look into the tables.
-    pub fn get(&self, key: &[u8]) -> Said {
+    pub fn get(&self, key: &Key) -> Said {
         match self.recent.get(key) {
             Said::Nothing => self.sealed.as_ref().map_or(Said::Nothing, |sealed| sealed.get(key)),
             said => said,

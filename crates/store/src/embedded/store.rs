@@ -16,6 +16,7 @@ use super::hand::Hand;
 use super::journal::{Class, Journal, OpenError, Options, Recovery};
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
 use super::shared::{Layers, Shared, Written};
+use super::value::carried;
 use crate::kv::{ChangeWriter, KvStore, place_key};
 use crate::{Recorded, StoreError, Wrapper};
 
@@ -222,6 +223,9 @@ fn record_one<C: ColdTier>(
         return Ok(Recorded::Full);
     }
     for change in changes {
+        if draft.write_hot(fence.partition, change)? {
+            continue;
+        }
         let mut writer = ChangeWriter { rows: &mut *draft, partition: fence.partition };
         writer.write(change).now_or_never().expect("a draft waits for nothing")?;
     }
@@ -235,10 +239,10 @@ fn makes_more(change: &Change) -> bool {
 
 /// What changes take in the journal, at most.
 fn bytes_of(changes: &[Change]) -> usize {
-    changes.iter().map(|change| CHANGE_BYTES + carried(change)).sum()
+    changes.iter().map(|change| CHANGE_BYTES + carried_by(change)).sum()
 }
 
-fn carried(change: &Change) -> usize {
+fn carried_by(change: &Change) -> usize {
     match change {
         Change::Accepted(task) | Change::Revived(task) | Change::Refiled { task, .. } => task_bytes(task),
         Change::Ended { task, end, .. } => {
@@ -250,15 +254,7 @@ fn carried(change: &Change) -> usize {
 }
 
 fn task_bytes(task: &Task) -> usize {
-    let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
-    let spec = &task.spec;
-    spec.payload.len()
-        + text(&spec.lane)
-        + text(&spec.unique_key)
-        + text(&spec.name)
-        + task.last_error.as_ref().map_or(0, |error| error.len())
-        + punctual_core::Limits::KEY_MAX
-        + OP_BYTES
+    carried(task) + punctual_core::Limits::KEY_MAX + OP_BYTES
 }
 
 fn no_thread(error: std::io::Error) -> StoreError {

@@ -83,13 +83,18 @@ pub(super) fn kind_of(key: &[u8]) -> Kind<'_> {
     known.unwrap_or(Kind::Unknown)
 }
 
+/// Keys of tables fit into so many bytes, unless a name is in them.
+const KEY_BYTES: usize = 32;
+
 /// A key in the making.
 #[derive(Clone)]
 pub(super) struct Key(Vec<u8>);
 
 impl Key {
     pub fn table(partition: PartitionId, table: Table) -> Key {
-        Key(vec![PARTITION]).bytes(&partition.0.to_be_bytes()).bytes(&[table as u8])
+        let mut key = Vec::with_capacity(KEY_BYTES);
+        key.push(PARTITION);
+        Key(key).bytes(&partition.0.to_be_bytes()).bytes(&[table as u8])
     }
 
     fn bytes(mut self, bytes: &[u8]) -> Key {
@@ -164,6 +169,19 @@ pub(crate) fn is_ownership(key: &[u8]) -> bool {
     key.first() == Some(&OWNERSHIP)
 }
 
+/// The partition that a key belongs to. One cut short belongs to the first that it may begin; one behind all
+/// partitions to the last there can be.
+#[cfg(feature = "embedded")]
+pub(crate) fn partition_of(key: &[u8]) -> Option<PartitionId> {
+    match key {
+        [PARTITION, high, low, ..] => Some(PartitionId(u16::from_be_bytes([*high, *low]))),
+        [PARTITION, high] => Some(PartitionId(u16::from_be_bytes([*high, 0]))),
+        [PARTITION] => Some(PartitionId(0)),
+        [kind, ..] if *kind > PARTITION => Some(PartitionId(u16::MAX)),
+        _ => None,
+    }
+}
+
 /// The partition and the number of the task whose row lies under this key, waiting or ended.
 #[cfg(feature = "embedded")]
 pub(crate) fn seq_of_row(key: &[u8]) -> Option<(PartitionId, Seq)> {
@@ -209,11 +227,11 @@ pub(super) fn bucket_rows(partition: PartitionId, bucket: BucketId) -> Key {
     Key::table(partition, Table::Ended).queue(bucket.queue).hour(bucket.hour)
 }
 
-pub(super) fn ended(partition: PartitionId, id: &TaskId) -> Bytes {
+pub(crate) fn ended(partition: PartitionId, id: &TaskId) -> Bytes {
     bucket_rows(partition, BucketId::of(id)).row(birth_key(id)).done()
 }
 
-pub(super) fn bucket(partition: PartitionId, bucket: BucketId) -> Bytes {
+pub(crate) fn bucket(partition: PartitionId, bucket: BucketId) -> Bytes {
     Key::table(partition, Table::Buckets).queue(bucket.queue).hour(bucket.hour).done()
 }
 

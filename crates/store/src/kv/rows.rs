@@ -14,7 +14,6 @@ use punctual_core::{
     Begun, End, EndState, EndedTask, Epoch, Fence, LaneId, Obstacle, Place, Priority, QueueId, RetryPolicy,
     RowKey, Seq, Spec, Target, Task, TaskId, Timestamp, WaitState, Waits, WindowId,
 };
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::raw;
@@ -23,23 +22,62 @@ use crate::StoreError;
 /// The newest format this code writes and reads.
 pub(super) const FORMAT: u8 = 1;
 
+/// Most rows fit into so many bytes.
+const ROW_BYTES: usize = 256;
+
 /// Something that is kept as a row.
 pub(crate) trait Row: Sized {
     /// How it looks at rest.
-    type Mirror: Serialize + DeserializeOwned;
+    type Mirror<'a>: Serialize + Deserialize<'a>
+    where
+        Self: 'a;
 
-    fn mirror(&self) -> Self::Mirror;
+    fn mirror(&self) -> Self::Mirror<'_>;
 
     /// `None` when it is nothing that could have been written.
-    fn restore(mirror: Self::Mirror) -> Option<Self>;
+    fn restore(mirror: Self::Mirror<'_>) -> Option<Self>;
 }
 
 pub(crate) fn encode<R: Row>(row: &R) -> Bytes {
-    let encoded = postcard::to_extend(&row.mirror(), vec![FORMAT]);
-    Bytes::from(encoded.expect("rows are plain data, and a vector takes any length"))
+    let mut encoded = Vec::with_capacity(ROW_BYTES);
+    encode_into(&mut encoded, row);
+    Bytes::from(encoded)
 }
 
-pub(super) fn decode<R: Row>(bytes: &[u8]) -> Result<R, StoreError> {
+/// Appends a row to bytes.
+pub(crate) fn encode_into<R: Row>(bytes: &mut Vec<u8>, row: &R) {
+    bytes.push(FORMAT);
+    write_plain(bytes, &row.mirror());
+}
+
+/// Appends plain data to bytes.
+pub(super) fn write_plain(bytes: &mut Vec<u8>, plain: &impl Serialize) {
+    let written = postcard::serialize_with_flavor(plain, Appended(bytes));
+    written.expect("rows are plain data, and a vector takes any length");
+}
+
+/// Bytes that grow.
+struct Appended<'a>(&'a mut Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Appended<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) fn decode<R: Row>(bytes: &[u8]) -> Result<R, StoreError> {
     let unreadable = |why| StoreError::Corrupt(Box::new(Unreadable { row: std::any::type_name::<R>(), why }));
     let (version, row) = bytes.split_first().ok_or_else(|| unreadable(Why::Empty))?;
     if *version != FORMAT {
@@ -89,19 +127,19 @@ impl Error for Unreadable {
 macro_rules! plain_row {
     ($row:ident { $($field:ident: $kind:ty),* $(,)? }) => {
         #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-        pub(super) struct $row {
+        pub(crate) struct $row {
             $(pub $field: $kind,)*
         }
 
         impl Row for $row {
-            type Mirror = $row;
+            type Mirror<'a> = Cow<'a, $row>;
 
-            fn mirror(&self) -> $row {
-                self.clone()
+            fn mirror(&self) -> Cow<'_, $row> {
+                Cow::Borrowed(self)
             }
 
-            fn restore(mirror: $row) -> Option<$row> {
-                Some(mirror)
+            fn restore(mirror: Cow<'_, $row>) -> Option<$row> {
+                Some(mirror.into_owned())
             }
         }
     };
@@ -118,6 +156,18 @@ impl OwnerRow {
 }
 
 plain_row!(BucketRow { hour: u32, newest_finished: Option<i64>, newest_dead: Option<i64> });
+
+impl BucketRow {
+    /// The later of what two say about one bucket.
+    pub fn or_newer(&self, other: &BucketRow) -> BucketRow {
+        BucketRow {
+            hour: self.hour,
+            newest_finished: self.newest_finished.max(other.newest_finished),
+            newest_dead: self.newest_dead.max(other.newest_dead),
+        }
+    }
+}
+
 plain_row!(VersionRow { version: u64 });
 
 /// An entry of the coordination map.
@@ -130,14 +180,14 @@ pub(super) struct MapRow {
 }
 
 impl Row for MapRow {
-    type Mirror = MapRow;
+    type Mirror<'a> = Cow<'a, MapRow>;
 
-    fn mirror(&self) -> MapRow {
-        self.clone()
+    fn mirror(&self) -> Cow<'_, MapRow> {
+        Cow::Borrowed(self)
     }
 
-    fn restore(mirror: MapRow) -> Option<MapRow> {
-        Some(mirror)
+    fn restore(mirror: Cow<'_, MapRow>) -> Option<MapRow> {
+        Some(mirror.into_owned())
     }
 }
 
@@ -149,40 +199,40 @@ pub(super) struct IdentityRow {
 }
 
 impl Row for IdentityRow {
-    type Mirror = (IdMirror, Option<(EndStateMirror, i64)>);
+    type Mirror<'a> = (IdMirror, Option<(EndStateMirror, i64)>);
 
-    fn mirror(&self) -> Self::Mirror {
-        (self.id.to_bytes(), self.ended.map(|(state, at)| (state.into(), at.as_micros())))
+    fn mirror(&self) -> Self::Mirror<'_> {
+        (self.id.into(), self.ended.map(|(state, at)| (state.into(), at.as_micros())))
     }
 
-    fn restore((id, ended): Self::Mirror) -> Option<Self> {
+    fn restore((id, ended): Self::Mirror<'_>) -> Option<Self> {
         let ended = ended.map(|(state, at)| (state.into(), Timestamp::from_micros(at)));
-        Some(IdentityRow { id: id_from(&id)?, ended })
+        Some(IdentityRow { id: id.restore()?, ended })
     }
 }
 
 impl Row for TaskId {
-    type Mirror = IdMirror;
+    type Mirror<'a> = IdMirror;
 
     fn mirror(&self) -> IdMirror {
-        self.to_bytes()
+        (*self).into()
     }
 
     fn restore(mirror: IdMirror) -> Option<TaskId> {
-        id_from(&mirror)
+        mirror.restore()
     }
 }
 
 impl Row for crate::Held {
-    type Mirror = (ObstacleMirror, Option<IdMirror>);
+    type Mirror<'a> = (ObstacleMirror, Option<IdMirror>);
 
-    fn mirror(&self) -> Self::Mirror {
-        (self.obstacle.into(), self.holder.map(TaskId::to_bytes))
+    fn mirror(&self) -> Self::Mirror<'_> {
+        (self.obstacle.into(), self.holder.map(IdMirror::from))
     }
 
-    fn restore((obstacle, holder): Self::Mirror) -> Option<Self> {
+    fn restore((obstacle, holder): Self::Mirror<'_>) -> Option<Self> {
         let holder = match holder {
-            Some(id) => Some(id_from(&id)?),
+            Some(id) => Some(id.restore()?),
             None => None,
         };
         Some(crate::Held { obstacle: obstacle.into(), holder })
@@ -190,19 +240,19 @@ impl Row for crate::Held {
 }
 
 impl Row for (WindowId, Timestamp) {
-    type Mirror = (u32, u8, i64);
+    type Mirror<'a> = (u32, u8, i64);
 
-    fn mirror(&self) -> Self::Mirror {
+    fn mirror(&self) -> Self::Mirror<'_> {
         (self.0.queue.0, self.0.priority.level(), self.1.as_micros())
     }
 
-    fn restore((queue, level, at): Self::Mirror) -> Option<Self> {
+    fn restore((queue, level, at): Self::Mirror<'_>) -> Option<Self> {
         Some((window_from(queue, level)?, Timestamp::from_micros(at)))
     }
 }
 
 impl Row for Place {
-    type Mirror = PlaceMirror;
+    type Mirror<'a> = PlaceMirror;
 
     fn mirror(&self) -> PlaceMirror {
         let key = |key: RowKey| (key.wake_at.as_micros(), key.seq.0);
@@ -222,12 +272,26 @@ impl Row for Place {
 }
 
 impl Row for Task {
-    type Mirror = TaskMirror;
+    type Mirror<'a> = TaskMirror<'a>;
 
-    fn mirror(&self) -> TaskMirror {
-        TaskMirror {
-            id: self.id.to_bytes(),
-            spec: spec_mirror(&self.spec),
+    fn mirror(&self) -> TaskMirror<'_> {
+        TaskMirror { id: self.id.into(), spec: spec_mirror(&self.spec), progress: self.progress() }
+    }
+
+    fn restore(mirror: TaskMirror<'_>) -> Option<Task> {
+        let (id, spec) = (mirror.id.restore()?, Arc::new(spec_from(mirror.spec)?));
+        Some(mirror.progress.of(id, spec))
+    }
+}
+
+/// How far a task has come: everything but what was asked for.
+trait Progress {
+    fn progress(&self) -> ProgressMirror<'_>;
+}
+
+impl Progress for Task {
+    fn progress(&self) -> ProgressMirror<'_> {
+        ProgressMirror {
             revision: self.revision,
             wake_at: self.wake_at.as_micros(),
             parked: self.parked.map(Into::into),
@@ -236,55 +300,115 @@ impl Row for Task {
             forgiven: self.forgiven,
             crashes: self.crashes,
             begun: self.begun.map(|begun| (begun.epoch.0, begun.lease)),
-            last_error: self.last_error.as_deref().map(Into::into),
+            last_error: self.last_error.as_deref(),
         }
     }
+}
 
-    fn restore(mirror: TaskMirror) -> Option<Task> {
-        Some(Task {
-            id: id_from(&mirror.id)?,
-            spec: Arc::new(spec_from(mirror.spec)?),
-            revision: mirror.revision,
-            wake_at: Timestamp::from_micros(mirror.wake_at),
-            parked: mirror.parked.map(Into::into),
-            state: mirror.state.into(),
-            attempts: mirror.attempts,
-            forgiven: mirror.forgiven,
-            crashes: mirror.crashes,
-            begun: mirror.begun.map(|(epoch, lease)| Begun { epoch: Epoch(epoch), lease }),
-            last_error: mirror.last_error.map(Into::into),
-        })
+impl ProgressMirror<'_> {
+    fn of(self, id: TaskId, spec: Arc<Spec>) -> Task {
+        Task {
+            id,
+            spec,
+            revision: self.revision,
+            wake_at: Timestamp::from_micros(self.wake_at),
+            parked: self.parked.map(Into::into),
+            state: self.state.into(),
+            attempts: self.attempts,
+            forgiven: self.forgiven,
+            crashes: self.crashes,
+            begun: self.begun.map(|(epoch, lease)| Begun { epoch: Epoch(epoch), lease }),
+            last_error: self.last_error.map(Into::into),
+        }
     }
 }
 
 impl Row for EndedTask {
-    type Mirror = (TaskMirror, EndMirror);
+    type Mirror<'a> = (TaskMirror<'a>, EndMirror<'a>);
 
-    fn mirror(&self) -> Self::Mirror {
-        let end = EndMirror {
-            state: self.end.state.into(),
-            at: self.end.at.as_micros(),
-            result: self.end.result.clone(),
-            error: self.end.error.as_deref().map(Into::into),
-        };
-        (self.task.mirror(), end)
+    fn mirror(&self) -> Self::Mirror<'_> {
+        (self.task.mirror(), end_mirror(&self.end))
     }
 
-    fn restore((task, end): Self::Mirror) -> Option<Self> {
-        let end = End {
-            state: end.state.into(),
-            at: Timestamp::from_micros(end.at),
-            result: end.result,
-            error: end.error.map(Into::into),
-        };
-        Some(EndedTask { task: Task::restore(task)?, end })
+    fn restore((task, end): Self::Mirror<'_>) -> Option<Self> {
+        Some(EndedTask { task: Task::restore(task)?, end: end_from(end) })
     }
 }
 
-type IdMirror = [u8; 25];
+fn end_mirror(end: &End) -> EndMirror<'_> {
+    EndMirror {
+        state: end.state.into(),
+        at: end.at.as_micros(),
+        result: end.result.clone(),
+        error: end.error.as_deref(),
+    }
+}
 
-fn id_from(mirror: &IdMirror) -> Option<TaskId> {
-    TaskId::from_bytes(mirror).ok()
+fn end_from(end: EndMirror<'_>) -> End {
+    End {
+        state: end.state.into(),
+        at: Timestamp::from_micros(end.at),
+        result: end.result,
+        error: end.error.map(Into::into),
+    }
+}
+
+/// An end, written by what differs from the task's row.
+#[cfg(feature = "embedded")]
+pub(crate) fn write_end(bytes: &mut Vec<u8>, task: &Task, end: &End) {
+    write_plain(bytes, &(task.progress(), end_mirror(end)));
+}
+
+/// The end of the task with that row. `None`: nothing that could have been written.
+#[cfg(feature = "embedded")]
+pub(crate) fn read_end(bytes: &[u8], row: &Task) -> Option<EndedTask> {
+    let (progress, end): (ProgressMirror<'_>, EndMirror<'_>) = postcard::from_bytes(bytes).ok()?;
+    Some(EndedTask { task: progress.of(row.id, row.spec.clone()), end: end_from(end) })
+}
+
+/// That an attempt has begun, as the task's row is to know it.
+#[cfg(feature = "embedded")]
+pub(crate) fn write_beginning(bytes: &mut Vec<u8>, task: &Task) {
+    let begun = task.begun.map(|begun| (begun.epoch.0, begun.lease));
+    write_plain(bytes, &(task.attempts, task.crashes, begun));
+}
+
+/// The row of a task whose attempt has begun.
+#[cfg(feature = "embedded")]
+pub(crate) fn read_beginning(bytes: &[u8], row: Task) -> Option<Task> {
+    let (attempts, crashes, begun): (_, _, Option<(u64, _)>) = postcard::from_bytes(bytes).ok()?;
+    let begun = begun.map(|(epoch, lease)| Begun { epoch: Epoch(epoch), lease });
+    Some(Task { attempts, crashes, begun, ..row })
+}
+
+/// A task's id as one piece of bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct IdMirror([u8; 25]);
+
+impl From<TaskId> for IdMirror {
+    fn from(id: TaskId) -> IdMirror {
+        IdMirror(id.to_bytes())
+    }
+}
+
+impl IdMirror {
+    fn restore(&self) -> Option<TaskId> {
+        TaskId::from_bytes(&self.0).ok()
+    }
+}
+
+impl Serialize for IdMirror {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for IdMirror {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = <&[u8]>::deserialize(deserializer)?;
+        let id = bytes.try_into().map_err(|_| serde::de::Error::invalid_length(bytes.len(), &"25 bytes"))?;
+        Ok(IdMirror(id))
+    }
 }
 
 fn window_from(queue: u32, level: u8) -> Option<WindowId> {
@@ -354,9 +478,15 @@ impl From<ObstacleMirror> for Obstacle {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct TaskMirror {
+pub(crate) struct TaskMirror<'a> {
     id: IdMirror,
-    spec: SpecMirror,
+    #[serde(borrow)]
+    spec: SpecMirror<'a>,
+    progress: ProgressMirror<'a>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ProgressMirror<'a> {
     revision: u32,
     wake_at: i64,
     parked: Option<ObstacleMirror>,
@@ -365,26 +495,27 @@ pub(crate) struct TaskMirror {
     forgiven: u32,
     crashes: u16,
     begun: Option<(u64, Option<Duration>)>,
-    last_error: Option<Box<str>>,
+    last_error: Option<&'a str>,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct EndMirror {
+pub(crate) struct EndMirror<'a> {
     state: EndStateMirror,
     at: i64,
     #[serde(with = "raw")]
     result: Bytes,
-    error: Option<Box<str>>,
+    error: Option<&'a str>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct SpecMirror {
+struct SpecMirror<'a> {
     at: i64,
     first_at: Option<i64>,
-    lane: Option<Box<str>>,
-    unique_key: Option<Box<str>>,
-    name: Option<Box<str>>,
-    target: TargetMirror,
+    lane: Option<&'a str>,
+    unique_key: Option<&'a str>,
+    name: Option<&'a str>,
+    #[serde(borrow)]
+    target: TargetMirror<'a>,
     #[serde(with = "raw")]
     payload: Bytes,
     retry: Option<RetryMirror>,
@@ -394,9 +525,9 @@ struct SpecMirror {
 }
 
 #[derive(Serialize, Deserialize)]
-enum TargetMirror {
-    Handler(Box<str>),
-    Destination(Box<str>),
+enum TargetMirror<'a> {
+    Handler(&'a str),
+    Destination(&'a str),
     Worker,
 }
 
@@ -413,16 +544,16 @@ enum WaitsMirror {
     Listed(Vec<Duration>),
 }
 
-fn spec_mirror(spec: &Spec) -> SpecMirror {
+fn spec_mirror(spec: &Spec) -> SpecMirror<'_> {
     SpecMirror {
         at: spec.at.as_micros(),
         first_at: spec.first_at.map(Timestamp::as_micros),
-        lane: spec.lane.clone(),
-        unique_key: spec.unique_key.clone(),
-        name: spec.name.clone(),
+        lane: spec.lane.as_deref(),
+        unique_key: spec.unique_key.as_deref(),
+        name: spec.name.as_deref(),
         target: match &spec.target {
-            Target::Handler(name) => TargetMirror::Handler((**name).into()),
-            Target::Destination(name) => TargetMirror::Destination((**name).into()),
+            Target::Handler(name) => TargetMirror::Handler(name),
+            Target::Destination(name) => TargetMirror::Destination(name),
             Target::Worker => TargetMirror::Worker,
         },
         payload: spec.payload.clone(),
@@ -433,7 +564,7 @@ fn spec_mirror(spec: &Spec) -> SpecMirror {
     }
 }
 
-fn spec_from(mirror: SpecMirror) -> Option<Spec> {
+fn spec_from(mirror: SpecMirror<'_>) -> Option<Spec> {
     let retry = match mirror.retry {
         Some(retry) => Some(retry_from(retry)?),
         None => None,
@@ -441,9 +572,9 @@ fn spec_from(mirror: SpecMirror) -> Option<Spec> {
     Some(Spec {
         at: Timestamp::from_micros(mirror.at),
         first_at: mirror.first_at.map(Timestamp::from_micros),
-        lane: mirror.lane,
-        unique_key: mirror.unique_key,
-        name: mirror.name,
+        lane: mirror.lane.map(Into::into),
+        unique_key: mirror.unique_key.map(Into::into),
+        name: mirror.name.map(Into::into),
         target: match mirror.target {
             TargetMirror::Handler(name) => Target::Handler(name.into()),
             TargetMirror::Destination(name) => Target::Destination(name.into()),

@@ -30,6 +30,15 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Rows of no partition and of three of them, in order.
+fn key(number: u8) -> Vec<u8> {
+    if number < 4 { vec![number] } else { vec![5, 0, number / 8, number % 8] }
+}
+
+fn number(key: &[u8]) -> u8 {
+    if let [number] = key { *number } else { key[2] * 8 + key[3] }
+}
+
 #[derive(Default)]
 struct Layered {
     recent: Layer,
@@ -40,8 +49,8 @@ struct Layered {
 impl Layered {
     fn get(&self, key: &[u8]) -> Option<Bytes> {
         for layer in [Some(&self.recent), self.sealed.as_ref()].into_iter().flatten() {
-            match layer.get(key) {
-                Said::Is(value) => return Some(value),
+            match layer.get(&Key::from(key)) {
+                Said::Is(value) => return Some(value.to_bytes()),
                 Said::IsNot => return None,
                 Said::Nothing => {}
             }
@@ -51,13 +60,15 @@ impl Layered {
 
     fn put(&mut self, key: u8, value: u8) {
         let is_new = !self.ever_held(key);
-        self.recent.put(Key::from(&[key][..]), vec![value].into(), is_new);
+        self.recent.put(Key::from(&super::tests::key(key)[..]), Value::Bytes(vec![value].into()), is_new);
     }
 
     /// Whether a layer below the recent one, cleared or not, has something of this key.
     fn ever_held(&self, key: u8) -> bool {
-        let sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.get(&[key]) != Said::Nothing);
-        sealed || self.cold.get(&[key]).expect("memory does not fail").is_some()
+        let key = super::tests::key(key);
+        let sealed = self.sealed.as_ref();
+        let sealed = sealed.is_some_and(|sealed| sealed.get(&Key::from(&key[..])) != Said::Nothing);
+        sealed || self.cold.get(&key).expect("memory does not fail").is_some()
     }
 
     fn ingest(&mut self) {
@@ -84,27 +95,30 @@ proptest! {
                     layered.put(key, value);
                     tree.insert(key, value);
                 }
-                Step::Delete(key) => {
-                    layered.recent.delete(&[key]);
-                    tree.remove(&key);
+                Step::Delete(number) => {
+                    layered.recent.delete(&Key::from(&key(number)[..]));
+                    tree.remove(&number);
                 }
                 Step::Clear(from, until) => {
-                    layered.recent.clear(Key::from(&[from][..]), Key::from(&[until][..]));
+                    layered.recent.clear(Key::from(&key(from)[..]), Key::from(&key(until)[..]));
                     tree.retain(|key, _| !(from..until).contains(key));
                 }
                 Step::Seal => layered.seal(),
                 Step::Ingest => layered.ingest(),
                 Step::Scan(from, until, limit) => {
-                    let slice = layered.recent.slice(&[from], &[until], limit);
-                    let found = scan(slice, layered.sealed.as_ref(), &layered.cold, (&[from], &[until]), limit);
-                    let found: Vec<(u8, u8)> = found.expect("memory does not fail").iter().map(|(key, value)| (key[0], value[0])).collect();
+                    let bounds = [key(from), key(until)];
+                    let bounds = (&bounds[0][..], &bounds[1][..]);
+                    let slice = layered.recent.slice(bounds.0, bounds.1, limit);
+                    let found = scan(slice, layered.sealed.as_ref(), &layered.cold, bounds, limit);
+                    let found = found.expect("memory does not fail");
+                    let found: Vec<(u8, u8)> = found.iter().map(|(key, value)| (number(key), value[0])).collect();
                     let wanted = tree.iter().filter(|(key, _)| (from..until).contains(*key));
                     let wanted: Vec<(u8, u8)> = wanted.take(limit).map(|(key, value)| (*key, *value)).collect();
                     prop_assert_eq!(found, wanted);
                 }
             }
-            for key in 0..24u8 {
-                prop_assert_eq!(layered.get(&[key]).map(|value| value[0]), tree.get(&key).copied());
+            for number in 0..24u8 {
+                prop_assert_eq!(layered.get(&key(number)).map(|value| value[0]), tree.get(&number).copied());
             }
         }
     }

@@ -1,0 +1,110 @@
+//! The short way of the changes that are most: of tasks that live and end while they are in memory.
+//!
+//! What they say is the same as on the long way, [`ChangeWriter`](crate::kv::ChangeWriter), which takes whatever is
+//! unusual: tasks that were moved, leased, parked, that have a unique key, or whose row has gone down to the tables.
+
+use std::sync::Arc;
+
+use punctual_core::{Begun, Change, End, EndState, EndedTask, PartitionId, Place, Task, TaskId};
+
+use super::cold::ColdTier;
+use super::draft::Draft;
+use super::key::Key;
+use super::ops;
+use super::value::Value;
+use crate::StoreError;
+use crate::kv::{BucketRow, Rows, encode_into, place_key};
+use crate::news::attempt_is_news;
+use crate::place::{BucketId, birth_place};
+
+impl<C: ColdTier> Draft<'_, C> {
+    /// Writes a change the short way, if there is one. Answers whether it did; if not, nothing was written.
+    pub fn write_hot(&mut self, partition: PartitionId, change: &Change) -> Result<bool, StoreError> {
+        match change {
+            Change::Accepted(task) => Ok(self.accept(partition, task)),
+            Change::Began { id, place, attempts, crashes, begun } => {
+                self.begin(partition, (id, *place), (*attempts, *crashes), *begun)
+            }
+            Change::Ended { from, task, end } => self.end(partition, *from, task, end),
+            _ => Ok(false),
+        }
+    }
+
+    /// Nothing is known of a task of this number: nothing need be looked for.
+    fn accept(&mut self, partition: PartitionId, task: &Task) -> bool {
+        let unseen = self.layers.unseen.get(usize::from(partition.0));
+        let is_new = unseen.is_some_and(|unseen| task.id.seq.0 >= *unseen);
+        let is_usual = task.place() == birth_place(&task.id)
+            && !has_lease(task.begun)
+            && task.spec.identity(task.id.queue).is_none();
+        if !is_new || !is_usual {
+            return false;
+        }
+        self.is_new(partition, task.id.seq);
+        let key = Key::from(&place_key(partition, task.place())[..]);
+        ops::put_with(self.ops, key.as_slice(), true, |ops| encode_into(ops, task));
+        self.layers.recent.put(key, Value::Task(Arc::new(task.clone())), true);
+        true
+    }
+
+    fn begin(
+        &mut self,
+        partition: PartitionId,
+        (id, place): (&TaskId, Place),
+        (attempts, crashes): (u32, u16),
+        begun: Begun,
+    ) -> Result<bool, StoreError> {
+        let key = Key::from(&place_key(partition, place)[..]);
+        let Some(row) = self.row_in_memory(&key)? else { return Ok(false) };
+        if has_lease(Some(begun)) || has_lease(row.begun) {
+            return Ok(false);
+        }
+        if row.id == *id && attempt_is_news(&row, attempts) {
+            let task = Task { attempts, crashes, begun: Some(begun), ..Task::clone(&row) };
+            ops::began(self.ops, key.as_slice(), &task);
+            self.layers.recent.put(key, Value::Task(Arc::new(task)), false);
+        }
+        Ok(true)
+    }
+
+    fn end(&mut self, partition: PartitionId, from: Place, task: &Task, end: &End) -> Result<bool, StoreError> {
+        if from != birth_place(&task.id) || task.spec.identity(task.id.queue).is_some() {
+            return Ok(false);
+        }
+        let key = Key::from(&place_key(partition, from)[..]);
+        let Some(row) = self.row_in_memory(&key)? else { return Ok(false) };
+        let is_same = row.id == task.id
+            && row.revision <= task.revision
+            && (Arc::ptr_eq(&row.spec, &task.spec) || row.spec == task.spec);
+        if !is_same || has_lease(row.begun) {
+            return Ok(false);
+        }
+        ops::ended(self.ops, key.as_slice(), task, end);
+        let ended = EndedTask { task: task.clone(), end: end.clone() };
+        ops::end(&mut self.layers.recent, partition, &key, ended);
+        self.note_end(partition, &task.id, end);
+        Ok(true)
+    }
+
+    /// Buckets are written once, at the end.
+    fn note_end(&mut self, partition: PartitionId, id: &TaskId, end: &End) {
+        let bucket = BucketId::of(id);
+        let at = Some(end.at.as_micros());
+        let (newest_finished, newest_dead) = if end.state == EndState::Dead { (None, at) } else { (at, None) };
+        let newest = BucketRow { hour: bucket.hour, newest_finished, newest_dead };
+        // Changes come partition by partition.
+        match self.buckets.iter_mut().rev().find(|(of, its, _)| (*of, *its) == (partition, bucket)) {
+            Some((_, _, row)) => *row = row.or_newer(&newest),
+            None => self.buckets.push((partition, bucket, newest)),
+        }
+    }
+
+    /// The row of a task, if it was written since the last seal. Then the journal will know it when it is replayed.
+    fn row_in_memory(&mut self, key: &Key) -> Result<Option<Arc<Task>>, StoreError> {
+        self.layers.recent.value(key).map(Value::to_task).transpose()
+    }
+}
+
+fn has_lease(begun: Option<Begun>) -> bool {
+    begun.is_some_and(|begun| begun.lease.is_some())
+}
