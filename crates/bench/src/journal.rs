@@ -13,6 +13,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::stopwatch::{Stopwatch, cpu_time};
+pub use logs::Zeroed;
 use logs::{Kind, Log};
 use report::{Latencies, Row, Timed};
 

@@ -6,6 +6,7 @@ mod life_cycle;
 mod memory;
 mod random;
 mod stopwatch;
+mod store;
 mod wheel;
 
 use clap::{Parser, Subcommand};
@@ -28,6 +29,11 @@ enum Command {
     Memory(memory::Options),
     /// The journal of the embedded store beside bare files, on the disk of a folder.
     Journal(journal::Options),
+    /// The library on the embedded store: enqueue, execute, lateness, pending mass, restart, isolation, idle.
+    Store(store::Options),
+    /// The other process of `store`.
+    #[command(hide = true)]
+    StoreChild(store::restart::ChildOptions),
     /// Nothing but life cycles, for a tool that counts instructions: see `scripts/count-instructions`.
     CountLifeCycles(count::Options),
 }
@@ -38,6 +44,8 @@ fn main() {
         Command::LifeCycle(options) => life_cycle::run(&options),
         Command::Memory(options) => memory::run(&options),
         Command::Journal(options) => journal::run(&options),
+        Command::Store(options) => store::run(&options),
+        Command::StoreChild(options) => store::restart::child(&options),
         Command::CountLifeCycles(options) => count::run(&options),
     }
 }

@@ -17,6 +17,12 @@ impl Stopwatch {
     }
 }
 
+/// The wall clock, in microseconds since 1970: what due times are compared with.
+pub fn wall_now() -> i64 {
+    let time = clock_gettime(ClockId::Realtime);
+    time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+}
+
 /// How much processor time this process has used, on all its threads: what others on the machine do is not in it.
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);

@@ -122,6 +122,7 @@ impl Builder {
             clock: self.clock,
             limits: self.limits,
             partitions: meta.partitions,
+            asked_kib: tokio::sync::Semaphore::new(crate::request::ASKED_KIB_MAX as usize),
             random: AtomicU64::new(now.wall.as_micros() as u64),
             stopping: AtomicBool::new(false),
             running: std::sync::Mutex::new(Some(running)),

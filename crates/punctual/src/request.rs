@@ -17,6 +17,9 @@ use crate::shell::Command;
 use crate::task::{Checked, NewTask};
 use crate::view::{Page, Scheduled};
 
+/// So much may wait to be recorded, over all requests, in KiB: a store takes it in one piece.
+pub(crate) const ASKED_KIB_MAX: u32 = 32 * 1024;
+
 impl<S: Store> Scheduler<S> {
     pub(crate) async fn change_queue(
         &self,
@@ -77,10 +80,17 @@ impl<S: Store> Scheduler<S> {
         partition: PartitionId,
         drafts: Vec<Draft>,
     ) -> Result<Vec<Created>, Error> {
-        match self.ask_partition(partition, Ask::Create(drafts)).await? {
-            Answer::Created(created) => Ok(created),
-            answer => Err(refused(answer)),
+        let mut all = Vec::with_capacity(drafts.len());
+        for (drafts, kib) in portions(drafts) {
+            // Held until the answer: what waits to be recorded takes no more memory than this.
+            let room = self.inner.asked_kib.acquire_many(kib.min(ASKED_KIB_MAX)).await;
+            let _room = room.map_err(|_| Error::Stopped)?;
+            match self.ask_partition(partition, Ask::Create(drafts)).await? {
+                Answer::Created(created) => all.extend(created),
+                answer => return Err(refused(answer)),
+            }
         }
+        Ok(all)
     }
 
     pub(crate) async fn ask(&self, id: TaskId, amendment: Amendment) -> Result<Answer, Error> {
@@ -150,6 +160,27 @@ impl<S: Store> Scheduler<S> {
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (bits >> 32) as u32
     }
+}
+
+/// Drafts in portions of at most half of what may wait, in order, each with its size in KiB.
+fn portions(drafts: Vec<Draft>) -> Vec<(Vec<Draft>, u32)> {
+    let size = |draft: &Draft| (draft.spec.payload.len() / 1_024 + 1) as u32;
+    let whole = drafts.iter().map(size).fold(0, u32::saturating_add);
+    if whole <= ASKED_KIB_MAX / 2 {
+        return vec![(drafts, whole)];
+    }
+    let mut portions: Vec<(Vec<Draft>, u32)> = Vec::new();
+    for draft in drafts {
+        let draft_kib = size(&draft);
+        match portions.last_mut() {
+            Some((portion, kib)) if *kib + draft_kib <= ASKED_KIB_MAX / 2 => {
+                portion.push(draft);
+                *kib += draft_kib;
+            }
+            _ => portions.push((vec![draft], draft_kib)),
+        }
+    }
+    portions
 }
 
 pub(crate) fn scheduled(created: Created) -> Result<Scheduled, Error> {

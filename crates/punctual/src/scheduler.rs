@@ -51,6 +51,8 @@ pub(crate) struct Inner<S> {
     pub clock: Clock,
     pub limits: Limits,
     pub partitions: u16,
+    /// How much more may wait to be recorded.
+    pub asked_kib: tokio::sync::Semaphore,
     /// Spreads tasks without a routing key over the partitions.
     pub random: AtomicU64,
     /// Nothing is accepted any more.

@@ -67,7 +67,13 @@ impl<C: ColdTier> Draft<'_, C> {
         Ok(true)
     }
 
-    fn end(&mut self, partition: PartitionId, from: Place, task: &Task, end: &End) -> Result<bool, StoreError> {
+    fn end(
+        &mut self,
+        partition: PartitionId,
+        from: Place,
+        task: &Task,
+        end: &End,
+    ) -> Result<bool, StoreError> {
         if from != birth_place(&task.id) || task.spec.identity(task.id.queue).is_some() {
             return Ok(false);
         }
@@ -90,7 +96,8 @@ impl<C: ColdTier> Draft<'_, C> {
     fn note_end(&mut self, partition: PartitionId, id: &TaskId, end: &End) {
         let bucket = BucketId::of(id);
         let at = Some(end.at.as_micros());
-        let (newest_finished, newest_dead) = if end.state == EndState::Dead { (None, at) } else { (at, None) };
+        let (newest_finished, newest_dead) =
+            if end.state == EndState::Dead { (None, at) } else { (at, None) };
         let newest = BucketRow { hour: bucket.hour, newest_finished, newest_dead };
         // Changes come partition by partition.
         match self.buckets.iter_mut().rev().find(|(of, its, _)| (*of, *its) == (partition, bucket)) {

@@ -55,6 +55,7 @@ fn halves(bytes: &[u8; SHORT_MAX + 1]) -> (u128, u128) {
 }
 
 impl Ord for Key {
+    #[inline]
     fn cmp(&self, other: &Key) -> Ordering {
         match (&self.0, &other.0) {
             (Form::Short(one), Form::Short(other)) => halves(one).cmp(&halves(other)),

@@ -37,15 +37,11 @@ impl<D: Disk + Sync, C: ColdTier> OrderedKv for JournaledKv<D, C> {
     }
 
     async fn get(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
-        self.shared.get(key).await
+        Ok(self.get_many(std::slice::from_ref(key)).await?.pop().flatten())
     }
 
     async fn get_many(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let mut values = Vec::with_capacity(keys.len());
-        for key in keys {
-            values.push(self.shared.get(key).await?);
-        }
-        Ok(values)
+        self.shared.get_many(keys).await
     }
 
     async fn scan(

@@ -95,8 +95,7 @@ impl Layer {
             Entry::Vacant(entry) => _ = entry.insert(row),
             Entry::Occupied(mut entry) => {
                 let old = std::mem::replace(&mut entry.get_mut().value, row.value);
-                self.bytes -=
-                    ROW_OVERHEAD + entry.key().heap_bytes() + old.map_or(0, |old| old.memory());
+                self.bytes -= ROW_OVERHEAD + entry.key().heap_bytes() + old.map_or(0, |old| old.memory());
             }
         }
     }

@@ -10,9 +10,7 @@ use punctual_core::{End, EndedTask, PartitionId, Task};
 use super::key::Key;
 use super::layer::{Layer, Said};
 use super::value::Value;
-use crate::kv::{
-    ended_key, partition_of, read_beginning, read_end, write_beginning, write_end,
-};
+use crate::kv::{ended_key, partition_of, read_beginning, read_end, write_beginning, write_end};
 
 /// Numbers are never used for anything else again.
 const PUT: u8 = 1;

@@ -11,6 +11,7 @@ use super::cold::ColdTier;
 use super::frame::{Records, Sequence};
 use super::key::Key;
 use super::layer::{Layer, Said};
+use super::store::Hands;
 use super::{checkpoint, merge, ops};
 use crate::kv::seq_of_row;
 use crate::{Cause, StoreError};
@@ -19,6 +20,7 @@ use crate::{Cause, StoreError};
 pub struct Shared<C> {
     layers: RwLock<Layers>,
     pub cold: C,
+    hands: Hands,
     progress: watch::Sender<Progress>,
     cold_reads: AtomicU64,
     frames: AtomicU64,
@@ -58,11 +60,11 @@ struct Progress {
 }
 
 impl<C: ColdTier> Shared<C> {
-    pub fn new(cold: C, layers: Layers) -> Shared<C> {
+    pub fn new(cold: C, layers: Layers, hands: Hands) -> Shared<C> {
         let progress = Progress { durable: layers.next, ..Progress::default() };
         let (progress, _) = watch::channel(progress);
         let [cold_reads, frames, frame_bytes] = [const { AtomicU64::new(0) }; 3];
-        Shared { layers: RwLock::new(layers), cold, progress, cold_reads, frames, frame_bytes }
+        Shared { layers: RwLock::new(layers), cold, hands, progress, cold_reads, frames, frame_bytes }
     }
 
     pub fn read(&self) -> RwLockReadGuard<'_, Layers> {
@@ -74,18 +76,46 @@ impl<C: ColdTier> Shared<C> {
         self.layers.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A value as readers may see it: durable.
-    pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+    /// Values as readers may see them: durable. What is not in memory is read by whoever may be held up by it.
+    pub async fn get_many(self: &Arc<Self>, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StoreError> {
         let (said, next) = {
             let layers = self.read();
-            (layers.get(&Key::from(key)), layers.next)
+            let said: Vec<Said> = keys.iter().map(|key| layers.get(&Key::from(&key[..]))).collect();
+            (said, layers.next)
         };
         self.until_durable(next).await?;
-        match said {
-            Said::Is(value) => Ok(Some(value.to_bytes())),
-            Said::IsNot => Ok(None),
-            Said::Nothing => self.get_cold(key),
+        let missing: Vec<Bytes> = keys
+            .iter()
+            .zip(&said)
+            .filter(|(_, said)| **said == Said::Nothing)
+            .map(|(key, _)| key.clone())
+            .collect();
+        let mut below = Vec::new().into_iter();
+        if !missing.is_empty() {
+            let read = move |shared: &Self| {
+                missing.iter().map(|key| shared.get_cold(key)).collect::<Result<Vec<_>, _>>()
+            };
+            below = self.read_below(read).await?.into_iter();
         }
+        let values = said.into_iter().map(|said| match said {
+            Said::Is(value) => Some(value.to_bytes()),
+            Said::IsNot => None,
+            Said::Nothing => below.next().flatten(),
+        });
+        Ok(values.collect())
+    }
+
+    /// Reads the tables where it holds up nobody else: the disk may take its time.
+    async fn read_below<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if self.hands == Hands::Inline {
+            return read(self);
+        }
+        let shared = self.clone();
+        let read = tokio::task::spawn_blocking(move || read(&shared)).await;
+        read.unwrap_or_else(|died| Err(StoreError::Unavailable(Box::new(died))))
     }
 
     /// How long a value is that may not be durable yet; 0 when there is none.
@@ -105,9 +135,9 @@ impl<C: ColdTier> Shared<C> {
 
     /// The first rows of a range, durable ones only.
     pub async fn scan(
-        &self,
-        from: &[u8],
-        until: &[u8],
+        self: &Arc<Self>,
+        from: &Bytes,
+        until: &Bytes,
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
         let (slice, sealed, next) = {
@@ -116,7 +146,11 @@ impl<C: ColdTier> Shared<C> {
         };
         self.until_durable(next).await?;
         self.cold_reads.fetch_add(1, Ordering::Relaxed);
-        merge::scan(slice, sealed.as_deref(), &self.cold, (from, until), limit)
+        let (from, until) = (from.clone(), until.clone());
+        self.read_below(move |shared| {
+            merge::scan(slice, sealed.as_deref(), &shared.cold, (&from, &until), limit)
+        })
+        .await
     }
 
     /// How often the tables were read.

@@ -22,6 +22,8 @@ use crate::{Recorded, StoreError, Wrapper};
 
 /// A frame larger than this is not begun: the changes of more partitions go into the next one.
 const FRAME_TARGET: usize = 8 << 20;
+/// More than this of one fence may not fit into the rest of a segment, with what cannot be known before.
+const FENCE_BYTES_MAX: usize = 32 << 20;
 /// What a change takes in the journal beyond what its task carries, at most.
 const CHANGE_BYTES: usize = 640;
 
@@ -72,7 +74,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         let (journal, recovery) = opened?;
         layers.next = recovery.next;
         tie(&cold, journal.identity(), &recovery)?;
-        let shared = Arc::new(Shared::new(cold, layers));
+        let shared = Arc::new(Shared::new(cold, layers, hands));
         let (hand, checkpoint) = match hands {
             Hands::Inline => (Hand::Inline(Box::new(journal)), Checkpoint::inline()),
             Hands::Threads => {
@@ -129,6 +131,32 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         author.write(class, record).await.unwrap_or_else(|_| vec![Recorded::Unknown; batch.len()])
     }
 
+    /// Changes of one fence that may not fit into a frame. Half of them may be there after a crash: nobody was told.
+    async fn record_in_pieces(
+        &self,
+        author: &mut Author<D, C>,
+        fence: Fence,
+        changes: &[Change],
+    ) -> Recorded {
+        let mut rest = changes;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take_while(|change| {
+                let is_room = bytes < FRAME_TARGET;
+                bytes += CHANGE_BYTES + carried_by(change);
+                is_room
+            });
+            let (piece, after) = rest.split_at(fits.count().max(1));
+            let answer = self.record_some(author, &[(fence, piece.to_vec())]).await.pop();
+            match answer {
+                Some(Recorded::Done) => rest = after,
+                Some(answer) if rest.len() == changes.len() => return answer,
+                _ => return Recorded::Unknown,
+            }
+        }
+        Recorded::Done
+    }
+
     /// What a frame of these changes takes, at most.
     fn bytes_of_frame(&self, batch: &[(Fence, Vec<Change>)]) -> Result<usize, StoreError> {
         let mut bytes = FRAME_BYTES;
@@ -157,6 +185,10 @@ impl<D: Disk + Sync, C: ColdTier> Wrapper for JournaledStore<D, C> {
         let mut recorded = Vec::with_capacity(batch.len());
         while recorded.len() < batch.len() {
             let rest = &batch[recorded.len()..];
+            if bytes_of(&rest[0].1) > FENCE_BYTES_MAX {
+                recorded.push(self.record_in_pieces(&mut author, rest[0].0, &rest[0].1).await);
+                continue;
+            }
             let some = self.record_some(&mut author, first_frame(rest)).await;
             recorded.extend(some);
         }

@@ -47,7 +47,11 @@ impl Value {
             Value::Task(task) => TASK_BYTES + carried(task),
             Value::Ended(ended) => {
                 let error = ended.end.error.as_ref().map_or(0, |error| error.len());
-                TASK_BYTES + size_of::<punctual_core::End>() + carried(&ended.task) + ended.end.result.len() + error
+                TASK_BYTES
+                    + size_of::<punctual_core::End>()
+                    + carried(&ended.task)
+                    + ended.end.result.len()
+                    + error
             }
         }
     }

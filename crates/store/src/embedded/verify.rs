@@ -1,6 +1,7 @@
 //! Checks a data folder that nobody has open: every frame, every table, every row.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -10,7 +11,7 @@ use super::folder::{DataFolder, FolderError, FolderTrouble};
 use super::in_folder::blocking;
 use super::journal::{self, Recovery};
 use super::shared::{Layers, Shared};
-use super::store;
+use super::store::{self, Hands};
 use crate::StoreError;
 use crate::kv::{Guard, OrderedKv, Report, Write, verify as verify_rows};
 
@@ -54,13 +55,13 @@ fn verify_folder(
     let (identity, recovery) = read.map_err(StoreError::from)?;
     store::check_tie(&cold, identity, &recovery)?;
     layers.next = recovery.next;
-    let rows = ReadOnly(Shared::new(cold, layers));
+    let rows = ReadOnly(Arc::new(Shared::new(cold, layers, Hands::Inline)));
     let report = futures_util::FutureExt::now_or_never(verify_rows(&rows, folder.about.partitions, progress));
     Ok(Verified { journal: recovery, rows: report.expect("everything is durable, so nothing waits")? })
 }
 
 /// Rows as they lie there, for somebody who only looks.
-struct ReadOnly<C>(Shared<C>);
+struct ReadOnly<C>(Arc<Shared<C>>);
 
 impl<C: ColdTier> OrderedKv for ReadOnly<C> {
     fn write_max(&self) -> usize {
@@ -68,15 +69,11 @@ impl<C: ColdTier> OrderedKv for ReadOnly<C> {
     }
 
     async fn get(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
-        self.0.get(key).await
+        Ok(self.get_many(std::slice::from_ref(key)).await?.pop().flatten())
     }
 
     async fn get_many(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let mut values = Vec::with_capacity(keys.len());
-        for key in keys {
-            values.push(self.0.get(key).await?);
-        }
-        Ok(values)
+        self.0.get_many(keys).await
     }
 
     async fn scan(

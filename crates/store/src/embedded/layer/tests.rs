@@ -70,7 +70,8 @@ fn a_slice_ends_with_the_last_value_asked_for() {
 #[test]
 fn rows_of_partitions_come_in_order_of_their_keys() {
     let mut layer = Layer::default();
-    let rows: [&[u8]; 6] = [&[0], &[4, 255], &[5, 0, 0, 1], &[5, 0, 3, 0, 9], &[5, 1, 0, 2], &[5, 1, 0, 2, 0]];
+    let rows: [&[u8]; 6] =
+        [&[0], &[4, 255], &[5, 0, 0, 1], &[5, 0, 3, 0, 9], &[5, 1, 0, 2], &[5, 1, 0, 2, 0]];
     for row in [3, 0, 5, 1, 4, 2] {
         layer.put(Key::from(rows[row]), value("x"), true);
     }
