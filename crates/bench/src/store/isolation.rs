@@ -5,14 +5,14 @@ use std::time::Duration;
 use punctual::NewTask;
 
 use super::report::{Row, Unit, median};
-use super::world::{self, World};
+use super::world::{self, Make, World};
 use super::{Bench, clean, life};
 
 const PAIRS: usize = 7;
 const TASKS: usize = 50_000;
 
 /// What stands in the way, and how tasks get behind it.
-const OBSTACLES: [(&str, fn(usize) -> NewTask); 3] = [
+const OBSTACLES: [(&str, Make); 3] = [
     ("a stuck lane", |_| NewTask::new("fail").lane("stuck").queue("other")),
     ("a paused queue", |_| world::task().queue("paused")),
     ("blocked lanes", |number| NewTask::new("fail").lane(&(number / 2).to_string()).queue("other")),

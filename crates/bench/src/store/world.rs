@@ -21,6 +21,9 @@ const PAYLOAD: &[u8] = &{
     text
 };
 
+/// How the task of a number is made.
+pub type Make = fn(usize) -> NewTask;
+
 /// What has happened so far.
 pub struct Seen {
     /// How late each attempt began, in microseconds.
@@ -72,7 +75,7 @@ impl World {
     }
 
     /// Schedules so many tasks, `PER_CALL` in a call, by so many callers at once; answers how many a second.
-    pub fn schedule_all(&self, count: usize, callers: usize, make: fn(usize) -> NewTask) -> f64 {
+    pub fn schedule_all(&self, count: usize, callers: usize, make: Make) -> f64 {
         let calls = Arc::new(AtomicUsize::new(count.div_ceil(PER_CALL)));
         let watch = Stopwatch::start();
         let callers: Vec<_> = (0..callers)
@@ -94,7 +97,7 @@ impl World {
 }
 
 /// One call.
-pub async fn schedule_many(scheduler: &Scheduler<EmbeddedStore>, from: usize, make: fn(usize) -> NewTask) {
+pub async fn schedule_many(scheduler: &Scheduler<EmbeddedStore>, from: usize, make: Make) {
     let tasks = (from..from + PER_CALL).map(make).collect();
     for answer in scheduler.schedule_many(tasks).await {
         answer.expect("nothing refuses it");

@@ -58,19 +58,7 @@ pub(super) async fn prefixes<K: OrderedKv>(
 
 pub(super) async fn standing<K: OrderedKv>(kv: &K, partition: PartitionId) -> Result<Standing, StoreError> {
     let marks: Vec<(WindowId, Timestamp)> = table(kv, partition, Table::LowWater).await?;
-    let marked = |(window, low_water)| WindowStanding { window, low_water, first: None };
-    let mut windows: Vec<WindowStanding> = marks.into_iter().map(marked).collect();
-    let (mut from, until) =
-        (Key::table(partition, Table::Windows).done(), Key::table(partition, Table::Windows).end());
-    while let Some(first) = rows::<K, Task>(kv, &from, &until, 1).await?.pop() {
-        let (window, first_at) = (first.window(), Some(first.wake_at));
-        match windows.iter_mut().find(|it| it.window == window) {
-            Some(it) => it.first = first_at,
-            None => windows.push(WindowStanding { window, low_water: Timestamp::MIN, first: first_at }),
-        }
-        from = keys::window(partition, window).end();
-    }
-    windows.sort_by_key(|it| it.window);
+    let windows = windows(kv, partition, &marks).await?;
     let ids: Vec<TaskId> = table(kv, partition, Table::Leased).await?;
     let queries: Vec<Query> = ids.into_iter().map(Query::Id).collect();
     let leased = find(kv, partition, &queries).await?.into_iter().filter_map(|found| match found {
@@ -78,6 +66,44 @@ pub(super) async fn standing<K: OrderedKv>(kv: &K, partition: PartitionId) -> Re
         _ => None,
     });
     Ok(Standing { windows, leased: leased.collect() })
+}
+
+/// The windows that have a mark or a row. What lies before a mark is gone: it is leapt over, for there a store may
+/// have to look at all that was ever deleted.
+async fn windows<K: OrderedKv>(
+    kv: &K,
+    partition: PartitionId,
+    marks: &[(WindowId, Timestamp)],
+) -> Result<Vec<WindowStanding>, StoreError> {
+    let mut windows = Vec::new();
+    let (mut from, until) =
+        (Key::table(partition, Table::Windows).done(), Key::table(partition, Table::Windows).end());
+    for (window, low_water) in marks {
+        let of = || keys::window(partition, *window);
+        add_unmarked(kv, &mut windows, from, of().done()).await?;
+        let first: Vec<Task> = rows(kv, &of().row(RowKey::at(*low_water)).done(), &of().end(), 1).await?;
+        let first = first.first().map(|task| task.wake_at);
+        windows.push(WindowStanding { window: *window, low_water: *low_water, first });
+        from = of().end();
+    }
+    add_unmarked(kv, &mut windows, from, until).await?;
+    Ok(windows)
+}
+
+/// Windows with rows and without a mark.
+async fn add_unmarked<K: OrderedKv>(
+    kv: &K,
+    windows: &mut Vec<WindowStanding>,
+    mut from: Bytes,
+    until: Bytes,
+) -> Result<(), StoreError> {
+    while let Some((key, row)) = kv.scan(&from, &until, 1).await?.pop() {
+        let task: Task = decode(&row)?;
+        let first = Some(task.wake_at);
+        windows.push(WindowStanding { window: task.window(), low_water: Timestamp::MIN, first });
+        from = keys::after_prefix(&key[..keys::WINDOW_PREFIX.min(key.len())]);
+    }
+    Ok(())
 }
 
 pub(super) async fn held<K: OrderedKv>(

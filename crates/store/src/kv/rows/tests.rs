@@ -3,6 +3,11 @@
 use proptest::option;
 use proptest::prelude::*;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual_core::{Begun, End, EndedTask, Epoch, RetryPolicy, Spec, Target, Task, Waits};
+
 use super::*;
 use crate::Held;
 
