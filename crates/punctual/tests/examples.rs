@@ -30,8 +30,11 @@ fn every_example_runs_to_its_end() {
     // Cargo builds the examples before it runs any test, in a folder beside that of the tests.
     let test = std::env::current_exe().expect("this test has a path");
     let folder = test.parent().and_then(Path::parent).expect("tests lie in `deps`").join("examples");
+    // What they make lies where they are run.
+    let place = tempfile::tempdir().expect("a folder");
     for example in examples() {
         let output = Command::new(folder.join(&example))
+            .current_dir(place.path())
             .output()
             .expect("`cargo test -p punctual` builds the examples");
         assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
