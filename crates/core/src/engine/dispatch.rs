@@ -74,7 +74,8 @@ impl Engine {
         let Phase::Running(lease) = self.entries[slot].phase else { return };
         self.leases.stop(lease.timer);
         let task = &self.entries[slot].task;
-        if task.due_at() <= now.wall && !task.has_expired(now.wall) && !self.leaving {
+        let is_due = task.attempt_due_at(task.attempts) <= now.wall;
+        if is_due && !task.has_expired(now.wall) && !self.leaving {
             // Its time counts from here, not from the grant.
             self.lend(slot, lease.token, now.boot + self.timeout_of(slot));
             return self.begin(slot, out);

@@ -100,6 +100,7 @@ impl Engine {
         if task.has_expired(now.wall) {
             return self.end(now, slot, Some(token), EndState::Expired, task.last_error, out);
         }
+        self.keep_from_being_overtaken(&task);
         if wake_at != task.wake_at || task.parked.is_some() {
             self.write_holder(&task);
         }

@@ -287,3 +287,63 @@ fn a_thousand_changes_of_one_task_at_once_wait_once_or_twice_each() {
         check(&script, "");
     }
 }
+
+#[test]
+fn a_task_moved_to_an_earlier_time_keeps_that_place_however_long_it_takes_to_record() {
+    // Found by random scripts: the lane was given to the next before the moved task was back in it.
+    check(
+        "
+        0    accept a due=11 lane=x
+        0    accept b due=11 lane=x
+        0    hold_answers records
+        0    move b to=5
+        20   let_store
+        21   succeed b
+        ",
+        "
+        0 bring b to t5
+        20 answer move b: done, due t5
+        20 start b #1
+        21 finish b
+        21 start a #1
+        ",
+    );
+}
+
+#[test]
+fn running_a_task_that_is_parked_behind_its_lanes_head_does_not_put_it_last() {
+    // Found by random scripts: its row went back to its window, where a low-water mark had passed its place.
+    check(
+        "
+        limits behind_max=1 left_per_mark=2
+        auto succeed o*
+        0    accept head due=0 lane=x
+        0    accept b due=1 lane=x
+        0    accept c due=2 lane=x
+        0    accept d due=3 lane=x
+        0    accept o1 due=5
+        0    accept o2 due=6
+        0    accept o3 due=7
+        10   run c
+        11   succeed head
+        12   succeed b
+        13   succeed c
+        ",
+        "
+        0 start head #1
+        5 start o1 #1
+        5 finish o1
+        6 start o2 #1
+        6 finish o2
+        7 start o3 #1
+        7 finish o3
+        10 answer run c: done, due t2
+        11 finish head
+        11 start b #1
+        12 finish b
+        12 start c #1
+        13 finish c
+        13 start d #1
+        ",
+    );
+}

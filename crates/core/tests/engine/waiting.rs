@@ -183,6 +183,29 @@ fn a_clock_set_back_below_a_low_water_mark_keeps_nobody_waiting() {
 }
 
 #[test]
+fn a_head_that_is_no_longer_due_gives_its_lane_back() {
+    check(
+        "
+        limits running_max=1
+        0   accept busy due=0
+        0   accept a due=10 lane=x
+        20  step_clock -15
+        20  accept b due=5 lane=x
+        21  succeed busy
+        22  succeed b
+        26  tick
+        ",
+        "
+        0 start busy #1
+        21 start b #1
+        21 finish busy
+        22 finish b
+        25 start a #1
+        ",
+    );
+}
+
+#[test]
 fn a_clock_set_forward_starts_what_has_become_due() {
     check(
         "
