@@ -92,6 +92,10 @@ impl Engine {
     pub(super) fn refiled(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         let entry = self.settled(slot, out);
         let lane = self.step_back(&entry.task);
+        if entry.task.due_at() > now.wall {
+            // A retry's lane is held by the store's word. Otherwise the wall clock was set back.
+            self.give_lane_back(&entry.task);
+        }
         self.accept(now, entry.task, out);
         if let Some(lane) = lane {
             self.next_in_lane(now, lane, out);

@@ -19,7 +19,10 @@ impl Engine {
         self.handling = Some(task.id.seq);
         if task.due_at() > now.wall {
             // The wall clock was set back since it was thought to be due.
-            return self.wait(now, slot, out);
+            let task = task.clone();
+            let lane = self.give_lane_back(&task);
+            self.wait(now, slot, out);
+            return lane.into_iter().for_each(|lane| self.next_in_lane(now, lane, out));
         }
         if task.has_expired(now.wall) {
             return self.expire(now, slot, out);

@@ -33,8 +33,8 @@ struct Known {
     /// Its place in the order of its lane, and since when it has had it.
     key: RowKey,
     since: Now,
-    /// The time the user asked for.
-    at: Timestamp,
+    /// The time the user asked for, and the one before it was moved.
+    at: (Timestamp, Option<Timestamp>),
     /// Since when it is the head of its lane: those that come after that wait for it, whatever their time.
     heads_since: Option<BootTime>,
 }
@@ -160,12 +160,13 @@ impl Promises {
     fn place(&mut self, now: Now, task: &Task) {
         let now = self.at_the_latest(now);
         let lane = task.lane_id().map(|lane| (task.id.queue, lane));
+        let asked_at = (task.spec.at, task.spec.first_at);
         let before = self.live.get(&task.id).map(|known| (known.key, known.since, known.at));
-        let heads_since = self.live.get(&task.id).filter(|known| known.at == task.spec.at);
+        let heads_since = self.live.get(&task.id).filter(|known| known.at == asked_at);
         let heads_since = heads_since.and_then(|known| known.heads_since);
         // A retry keeps its place in the order; a user can give it another time, or have it run sooner.
         let key = match before {
-            Some((key, _, at)) if at == task.spec.at => key.min(task.key()),
+            Some((key, _, at)) if at == asked_at => key.min(task.key()),
             _ => task.key(),
         };
         let since = before.filter(|(old, ..)| *old == key).map_or(now, |(_, since, _)| since);
@@ -173,7 +174,7 @@ impl Promises {
         if let Some(lane) = lane {
             self.lanes.entry(lane).or_default().insert((key, task.id));
         }
-        self.live.insert(task.id, Known { lane, key, since, at: task.spec.at, heads_since });
+        self.live.insert(task.id, Known { lane, key, since, at: asked_at, heads_since });
         // The clock was set back: it was due once already and may head its lane, or it is filed at a mark, where it goes
         // in order of acceptance.
         let comes_again = before.is_some_and(|(old, ..)| key < old && old.wake_at <= now.wall);
