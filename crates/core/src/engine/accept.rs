@@ -7,7 +7,7 @@ use super::entry::{Entry, Lease, Phase, Slot};
 use super::park::head;
 use super::{Engine, on_wheel};
 use crate::message::{Effect, Token};
-use crate::task::Task;
+use crate::task::{Obstacle, RowKey, Task};
 use crate::time::{BootTime, Now};
 
 impl Engine {
@@ -96,9 +96,22 @@ impl Engine {
             // A retry's lane is held by the store's word. Otherwise the wall clock was set back.
             self.give_lane_back(&entry.task);
         }
+        let (key, is_head) = (entry.task.key(), self.holds_lane(&entry.task));
         self.accept(now, entry.task, out);
-        if let Some(lane) = lane {
-            self.next_in_lane(now, lane, out);
+        let Some(lane) = lane else { return };
+        if !is_head && self.entries.find(key.seq).is_none() {
+            self.drop_those_behind(lane, key, out);
+        }
+        self.next_in_lane(now, lane, out);
+    }
+
+    /// A task was left to the store, because its queue is paused: those that come after it in its lane leave memory
+    /// too, and come back in order.
+    fn drop_those_behind(&mut self, lane: Obstacle, key: RowKey, out: &mut Vec<Effect>) {
+        for behind in self.behind.get(&lane).cloned().unwrap_or_default() {
+            if self.entries[behind].task.key() > key {
+                self.drop_from_memory(behind, out);
+            }
         }
     }
 
@@ -150,6 +163,7 @@ impl Engine {
             // Whoever holds the lane by the store's word keeps it: the owner who gave it away did not know of this one.
             let hold = self.holds.entry(lane).or_default();
             hold.holder = hold.holder.or(head(task.id.seq));
+            self.keep_from_being_overtaken(&task);
         }
         if let Some(obstacle) = task.parked {
             self.unparking.entry(obstacle).or_default().in_memory += 1;

@@ -7,7 +7,7 @@ use super::Engine;
 use super::entry::{Phase, Slot};
 use super::park::{Written, head};
 use crate::change::Change;
-use crate::message::Effect;
+use crate::message::{Effect, Token};
 use crate::task::{Obstacle, Task};
 use crate::time::Now;
 
@@ -106,6 +106,18 @@ impl Engine {
     pub(super) fn step_aside(&mut self, task: &Task) {
         self.keep_from_being_overtaken(task);
         self.write_holder(task);
+    }
+
+    /// An attempt is over. If it was adopted and ran beside the head of its lane, it was counted, so that nobody became
+    /// the next head meanwhile.
+    pub(super) fn count_adopted_out(&mut self, slot: Slot, token: Token) {
+        let task = &self.entries[slot].task;
+        if token.epoch == self.fence.epoch || self.holds_lane(task) {
+            return;
+        }
+        if let Some(hold) = self.lane_of(task).and_then(|lane| self.holds.get_mut(&lane)) {
+            hold.departing -= 1;
+        }
     }
 
     /// Counts a task that is not the head, until it is written and steps back.

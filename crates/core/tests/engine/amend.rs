@@ -347,3 +347,32 @@ fn running_a_task_that_is_parked_behind_its_lanes_head_does_not_put_it_last() {
         ",
     );
 }
+
+#[test]
+fn a_task_changed_in_a_paused_queue_is_not_overtaken_when_the_queue_goes_on() {
+    // Found by random scripts: the changed task lay in the store, and the next of its lane stood in memory.
+    check(
+        "
+        auto succeed *
+        0    pause q
+        0    accept a due=1 lane=x
+        0    accept b due=1 lane=x
+        2    hold_answers loads
+        2    resume q
+        2    hold_store records
+        2    change a
+        2    pause q
+        3    let_store loads
+        4    let_store
+        5    resume q
+        ",
+        "
+        4 refile a
+        4 answer change a: done, due t1
+        5 start a #1
+        5 finish a
+        5 start b #1
+        5 finish b
+        ",
+    );
+}

@@ -108,8 +108,13 @@ fn run(world: &mut World, steps: &[(f64, String)]) {
     world.calm_down(at);
 }
 
+/// As many as `PROPTEST_CASES` says, or a thousand.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").map_or(1_000, |cases| cases.parse().expect("PROPTEST_CASES is a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, max_shrink_time: 15_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_time: 15_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_everything_ends_once_and_in_order(steps in steps()) {

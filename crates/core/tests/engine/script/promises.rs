@@ -52,7 +52,7 @@ impl Promises {
                 assert!(self.ended.insert(task.id), "{:?} ended twice", task.id.seq);
                 self.remove(task.id);
             }
-            Change::Held { holder: Some(id), .. } => self.heads(now, *id),
+            Change::Held { holder: Some(id), .. } | Change::Began { id, .. } => self.heads(now, *id),
             _ => {}
         }
     }
@@ -108,6 +108,12 @@ impl Promises {
         }
         self.check_lane(token.id);
         self.heads(now, token.id);
+    }
+
+    /// An owner that has been replaced starts it, which only one does that trusts itself for too long: it may head its
+    /// lane out of turn.
+    pub fn stray_starts(&mut self, id: TaskId) {
+        self.uncertain.insert(id);
     }
 
     /// The attempt was reported on, or stopped.
