@@ -376,3 +376,42 @@ fn a_task_changed_in_a_paused_queue_is_not_overtaken_when_the_queue_goes_on() {
         ",
     );
 }
+
+#[test]
+fn a_task_that_was_run_and_is_moved_back_to_its_time_goes_after_those_before_it_again() {
+    for first_at in [11, 5] {
+        check(
+            &format!(
+                "
+                limits running_max=1
+                auto succeed a
+                auto succeed b
+                0    accept busy due=0
+                0    accept a due=11 lane=x
+                0    accept b due={first_at} lane=x
+                1    move b to=11
+                2    run b
+                3    move b to=11
+                4    succeed busy
+                12   tick
+                "
+            ),
+            &format!(
+                "
+                0 start busy #1
+                {}1 answer move b: done, due t11
+                2 bring b to t2
+                2 answer run b: done, due t2
+                3 postpone b to t11
+                3 answer move b: done, due t11
+                4 finish busy
+                11 start a #1
+                11 finish a
+                11 start b #1
+                11 finish b
+                ",
+                if first_at == 5 { "1 postpone b to t11\n" } else { "1 refile b\n" }
+            ),
+        );
+    }
+}

@@ -33,8 +33,8 @@ struct Known {
     /// Its place in the order of its lane, and since when it has had it.
     key: RowKey,
     since: Now,
-    /// The time the user asked for, and the one before it was moved.
-    at: (Timestamp, Option<Timestamp>),
+    /// Its row as it was last filed.
+    task: Task,
     /// Since when it is the head of its lane: those that come after that wait for it, whatever their time.
     heads_since: Option<BootTime>,
 }
@@ -166,25 +166,23 @@ impl Promises {
     fn place(&mut self, now: Now, task: &Task) {
         let now = self.at_the_latest(now);
         let lane = task.lane_id().map(|lane| (task.id.queue, lane));
-        let asked_at = (task.spec.at, task.spec.first_at);
-        let before = self.live.get(&task.id).map(|known| (known.key, known.since, known.at));
-        let heads_since = self.live.get(&task.id).filter(|known| known.at == asked_at);
-        let heads_since = heads_since.and_then(|known| known.heads_since);
+        let known = self.live.get(&task.id);
+        let stays = known.filter(|known| asked_at(&known.task) == asked_at(task));
+        let heads_since = stays.and_then(|known| known.heads_since);
         // A retry keeps its place in the order; a user can give it another time, or have it run sooner.
-        let key = match before {
-            Some((key, _, at)) if at == asked_at => key.min(task.key()),
-            _ => task.key(),
-        };
-        let since = before.filter(|(old, ..)| *old == key).map_or(now, |(_, since, _)| since);
+        let key = stays.map_or(task.key(), |known| known.key.min(task.key()));
+        let before = known.map(|known| (known.key, known.since));
+        let goes_back = known.is_some_and(|known| may_be_moved_back(&known.task, task));
+        let since = before.filter(|(old, _)| *old == key).map_or(now, |(_, since)| since);
         self.remove(task.id);
         if let Some(lane) = lane {
             self.lanes.entry(lane).or_default().insert((key, task.id));
         }
-        self.live.insert(task.id, Known { lane, key, since, at: asked_at, heads_since });
+        self.live.insert(task.id, Known { lane, key, since, task: task.clone(), heads_since });
         // The clock was set back: it was due once already and may head its lane, or it is filed at a mark, where it goes
         // in order of acceptance.
-        let comes_again = before.is_some_and(|(old, ..)| key < old && old.wake_at <= now.wall);
-        if comes_again || task.due_at() < task.wake_at {
+        let comes_again = before.is_some_and(|(old, _)| key < old && old.wake_at <= now.wall);
+        if comes_again || goes_back || task.due_at() < task.wake_at {
             self.uncertain.insert(task.id);
         }
         if task.state == WaitState::Blocked {
@@ -201,4 +199,15 @@ impl Promises {
             self.lanes.remove(&lane);
         }
     }
+}
+
+/// The time the user asked for, and the one before it was moved.
+fn asked_at(task: &Task) -> (Timestamp, Option<Timestamp>) {
+    (task.spec.at, task.spec.first_at)
+}
+
+/// Whether a user may have moved a task that was run now back to the time it had: then it has lost its place. It has
+/// not if that time happens to be its window's mark.
+fn may_be_moved_back(before: &Task, after: &Task) -> bool {
+    before.attempts == after.attempts && before.wake_at < after.wake_at && after.wake_at == after.spec.at
 }
