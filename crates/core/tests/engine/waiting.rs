@@ -184,6 +184,7 @@ fn a_clock_set_back_below_a_low_water_mark_keeps_nobody_waiting() {
 
 #[test]
 fn a_head_that_is_no_longer_due_gives_its_lane_back() {
+    // Behind it at the gate, `b` would have to let `c` go first, which came after it.
     check(
         "
         limits running_max=1
@@ -191,15 +192,19 @@ fn a_head_that_is_no_longer_due_gives_its_lane_back() {
         0   accept a due=10 lane=x
         20  step_clock -15
         20  accept b due=5 lane=x
+        20  accept c due=5
         21  succeed busy
         22  succeed b
+        23  succeed c
         26  tick
         ",
         "
         0 start busy #1
         21 start b #1
         21 finish busy
+        22 start c #1
         22 finish b
+        23 finish c
         25 start a #1
         ",
     );
