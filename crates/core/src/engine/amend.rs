@@ -168,6 +168,7 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) {
         let task = self.entries[slot].task.clone();
+        self.unwrite_false_holder(&task);
         self.refile(now, slot, None, wake_at, out);
         self.depart(&task);
         self.after.push(After::Moved(slot));

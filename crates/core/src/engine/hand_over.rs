@@ -87,7 +87,7 @@ impl Engine {
 
     fn inherit_holds(&mut self, inheritance: &Inheritance) {
         for held in &inheritance.held {
-            let written = if held.holder.is_some() { Written::Holder } else { Written::Stands };
+            let written = if held.holder.is_some() { Written::Holder } else { Written::Doubtful };
             let holder = held.holder.and_then(|id| head(id.seq));
             self.holds.insert(held.obstacle, Hold { holder, written, parked: true, ..Hold::default() });
         }

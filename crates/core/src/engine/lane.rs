@@ -104,6 +104,7 @@ impl Engine {
     /// A task is about to be written anew. If it is the head, the store must know; if not, nobody overtakes it
     /// meanwhile.
     pub(super) fn step_aside(&mut self, task: &Task) {
+        self.unwrite_false_holder(task);
         self.keep_from_being_overtaken(task);
         self.write_holder(task);
     }
@@ -219,6 +220,17 @@ impl Engine {
         if hold.holder == head(task.id.seq) && hold.written != Written::Holder {
             hold.written = Written::Holder;
             self.changes.push(Change::Held { obstacle: lane, holder: Some(task.id) });
+        }
+    }
+
+    /// A task that is not the head is about to be written anew. If the store names it as the head nevertheless, because
+    /// the end of its time as that was cut, the next owner must not believe it.
+    pub(super) fn unwrite_false_holder(&mut self, task: &Task) {
+        let Some(lane) = self.lane_of(task) else { return };
+        let Some(hold) = self.holds.get_mut(&lane) else { return };
+        if hold.holder != head(task.id.seq) && hold.written == Written::Doubtful {
+            hold.written = Written::Stands;
+            self.changes.push(Change::Held { obstacle: lane, holder: None });
         }
     }
 

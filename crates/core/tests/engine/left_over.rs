@@ -1,6 +1,6 @@
 //! Attempts that were left over from an earlier ownership, and come back beside the head of their lane.
 //!
-//! In each script `a` was started by a member that then lost its partition and does not know it. The next owner lets
+//! In each script but the last `a` was started by a member that then lost its partition and does not know it. The next owner lets
 //! the lane go on without `a`, which a user has moved; then the partition comes back to the first member.
 
 use crate::script::check;
@@ -184,4 +184,28 @@ fn what_runs_by_the_record_heads_the_lane_and_not_an_older_attempt_of_ones_own()
         17 start c #1
         ",
     );
+}
+
+#[test]
+fn a_head_that_ended_does_not_hold_its_lane_when_it_is_tried_again() {
+    // Found by random scripts: of its end only the first row was written, so that the store still named it as the head.
+    for rows in 0..4 {
+        let script = format!(
+            "
+            watch start
+            queue q attempts=2 retry=3 dead_letter
+            0    accept a due=1 lane=x
+            0    accept b due=1 lane=x
+            1    fail a
+            5    tear after=1
+            5    fail a
+            6    assert started == 3
+            6    tear after={rows}
+            6    retry a
+            7    assert started == 3
+            7    succeed b
+            "
+        );
+        check(&script, "");
+    }
 }
