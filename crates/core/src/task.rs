@@ -197,11 +197,17 @@ impl Task {
         self.spec.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 
-    /// When it may start. Its row may lie later: none is filed below its window's low-water mark, and when the wall
-    /// clock was set back, a new task can be due before that. Once it was tried, only its row knows its time.
+    /// When its next attempt may start.
     pub fn due_at(&self) -> Timestamp {
-        let untried = self.attempts == 0 && self.state == WaitState::Scheduled;
-        if untried { self.spec.at.min(self.wake_at) } else { self.wake_at }
+        self.attempt_due_at(self.attempts + 1)
+    }
+
+    /// When the attempt of this number may start. Its row may lie later: none is filed below its window's low-water
+    /// mark, and when the wall clock was set back, a new task can be due before that. After the first attempt only
+    /// its row knows its time.
+    pub fn attempt_due_at(&self, attempt: u32) -> Timestamp {
+        let is_first = attempt == 1 && self.state == WaitState::Scheduled;
+        if is_first { self.spec.at.min(self.wake_at) } else { self.wake_at }
     }
 
     /// Where its row lies.

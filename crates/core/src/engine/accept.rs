@@ -7,7 +7,7 @@ use super::entry::{Entry, Lease, Phase, Slot};
 use super::park::head;
 use super::{Engine, on_wheel};
 use crate::message::{Effect, Token};
-use crate::task::Task;
+use crate::task::{Obstacle, RowKey, Task};
 use crate::time::{BootTime, Now};
 
 impl Engine {
@@ -67,21 +67,63 @@ impl Engine {
         }
     }
 
-    /// The row lies at its new place: it waits there, or the store keeps it.
-    pub(super) fn refiled(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
-        let entry = self.settled(slot, out);
-        let lane = self.step_back(&entry.task);
-        self.accept(now, entry.task, out);
-        if let Some(lane) = lane {
+    /// The wall clock was set back: what was due and has not started waits for its time again. It holds no lane
+    /// meanwhile that the store does not know of, so that what is due before it goes before it.
+    pub(super) fn wait_again(&mut self, now: Now, out: &mut Vec<Effect>) {
+        if self.leaving {
+            return;
+        }
+        let early = |entry: &Entry| entry.is_kept_waiting() && entry.task.due_at() > now.wall;
+        let slots: Vec<Slot> =
+            self.entries.iter().filter(|(_, entry)| early(entry)).map(|(slot, _)| slot).collect();
+        let mut lanes = Vec::new();
+        for slot in slots {
+            self.detach(slot, out);
+            let task = self.entries[slot].task.clone();
+            lanes.extend(self.give_lane_back(&task));
+            self.wait(now, slot, out);
+        }
+        for lane in lanes {
             self.next_in_lane(now, lane, out);
         }
     }
 
-    /// A user gave the task another time: whoever is next in its lane may go first.
+    /// The row lies at its new place: it waits there, or the store keeps it.
+    pub(super) fn refiled(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
+        let entry = self.settled(slot, out);
+        let lane = self.step_back(&entry.task);
+        if entry.task.due_at() > now.wall {
+            // A retry's lane is held by the store's word. Otherwise the wall clock was set back.
+            self.give_lane_back(&entry.task);
+        }
+        let (key, is_head) = (entry.task.key(), self.holds_lane(&entry.task));
+        self.accept(now, entry.task, out);
+        let Some(lane) = lane else { return };
+        if !is_head && self.entries.find(key.seq).is_none() {
+            self.drop_those_behind(lane, key, out);
+        }
+        self.next_in_lane(now, lane, out);
+    }
+
+    /// A task was left to the store, because its queue is paused: those that come after it in its lane leave memory
+    /// too, and come back in order.
+    fn drop_those_behind(&mut self, lane: Obstacle, key: RowKey, out: &mut Vec<Effect>) {
+        for behind in self.behind.get(&lane).cloned().unwrap_or_default() {
+            if self.entries[behind].task.key() > key {
+                self.drop_from_memory(behind, out);
+            }
+        }
+    }
+
+    /// A user gave the task another time: whoever is next in its lane may go first. That may be the task itself, if it
+    /// was moved to an earlier time and that took long to record.
     pub(super) fn moved(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         let entry = self.settled(slot, out);
-        self.leave_lane(now, &entry.task, out);
+        let lane = self.quit_lane(&entry.task);
         self.accept(now, entry.task, out);
+        if let Some(lane) = lane {
+            self.next_in_lane(now, lane, out);
+        }
     }
 
     /// What was being recorded about a task is recorded: it leaves memory, or is placed anew.
@@ -118,7 +160,10 @@ impl Engine {
             self.count_crash(&mut task);
         }
         if let Some(lane) = self.lane_of(&task) {
-            self.holds.entry(lane).or_default().holder = head(task.id.seq);
+            // Whoever holds the lane by the store's word keeps it: the owner who gave it away did not know of this one.
+            let hold = self.holds.entry(lane).or_default();
+            hold.holder = hold.holder.or(head(task.id.seq));
+            self.keep_from_being_overtaken(&task);
         }
         if let Some(obstacle) = task.parked {
             self.unparking.entry(obstacle).or_default().in_memory += 1;

@@ -54,10 +54,13 @@ impl Engine {
             None => out.push(Effect::Answer(no, Answer::NotFound)),
             Some(Found::Forgotten { state, .. }) => out.push(Effect::Answer(no, Answer::Ended(state))),
             Some(Found::Ended(ended)) => self.amend_ended(now, no, ended, amendment, out),
-            Some(Found::Live(task)) => {
-                let slot = self.bring_in(task);
-                self.amend_in_memory(now, no, slot, amendment, out);
-            }
+            Some(Found::Live(task)) => match unchanged(now, &task, &amendment) {
+                Some(answer) => out.push(Effect::Answer(no, answer)),
+                None => {
+                    let slot = self.bring_in(task);
+                    self.amend_in_memory(now, no, slot, amendment, out);
+                }
+            },
         }
     }
 
@@ -85,17 +88,8 @@ impl Engine {
             self.expire(now, slot, out);
             return self.after.push(After::Answer(no, Answer::Ended(EndState::Expired)));
         }
-        if let Amendment::Replace { if_revision: Some(expected), .. } = amendment {
-            let revision = entry.task.revision;
-            if revision != expected {
-                out.push(Effect::Answer(no, Answer::Outdated { revision }));
-                return self.put_back(now, slot, out);
-            }
-        }
-        if amendment == Amendment::Expire {
-            let task = Box::new(entry.task.clone());
-            out.push(Effect::Answer(no, Answer::Amended(task)));
-            return self.put_back(now, slot, out);
+        if let Some(answer) = unchanged(now, &entry.task, &amendment) {
+            return out.push(Effect::Answer(no, answer));
         }
         self.detach(slot, out);
         if amendment == Amendment::Cancel {
@@ -119,19 +113,16 @@ impl Engine {
                 task.state = WaitState::Scheduled;
                 self.refile_elsewhere(now, slot, at, out);
             }
-            // What is due already keeps its place in the order.
             Amendment::Run => {
                 if task.state == WaitState::Blocked {
                     task.state = WaitState::Retrying;
                 }
-                let wake_at = task.wake_at.min(now.wall);
-                self.refile_in_lane(now, slot, wake_at, out);
+                self.refile_as_due(now, slot, out);
             }
             Amendment::Retry | Amendment::Cancel | Amendment::Expire => {
                 task.state = WaitState::Scheduled;
                 task.start_afresh();
-                let wake_at = task.wake_at.min(now.wall);
-                self.refile_in_lane(now, slot, wake_at, out);
+                self.refile_as_due(now, slot, out);
             }
             Amendment::Replace { spec, .. } => {
                 let retargeted = task.spec.target != spec.target;
@@ -156,6 +147,18 @@ impl Engine {
         }
     }
 
+    /// It is due now. What is due already keeps its place in the order: behind the head of its lane that is where it
+    /// lies, because its window's low-water mark may have passed it.
+    fn refile_as_due(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
+        let task = self.entries[slot].task.clone();
+        match task.parked {
+            Some(lane @ Obstacle::Lane(_)) if task.wake_at <= now.wall && !self.holds_lane(&task) => {
+                self.refile_parked(now, slot, lane, None, out);
+            }
+            _ => self.refile_in_lane(now, slot, task.wake_at.min(now.wall), out),
+        }
+    }
+
     /// Another time, and another place in the order: its lane may go on without it.
     pub(super) fn refile_elsewhere(
         &mut self,
@@ -165,6 +168,7 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) {
         let task = self.entries[slot].task.clone();
+        self.unwrite_false_holder(&task);
         self.refile(now, slot, None, wake_at, out);
         self.depart(&task);
         self.after.push(After::Moved(slot));
@@ -213,16 +217,19 @@ impl Engine {
         }
         self.entries.insert(task)
     }
+}
 
-    /// A task that was only brought into memory to be looked at.
-    fn put_back(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
-        if self.entries[slot].phase == Phase::Placed {
-            let task = self.entries.remove(slot).task;
-            match task.parked {
-                Some(obstacle) => self.left_unparked(obstacle, task.key()),
-                // The page around it may have been read before it was there.
-                None => self.accept(now, task, out),
-            }
+/// The answer to a request that changes nothing of a task that waits. Given before a task of the store is brought in:
+/// once in memory, it must be written, or whoever was about to load it would miss it.
+fn unchanged(now: Now, task: &Task, amendment: &Amendment) -> Option<Answer> {
+    if task.has_expired(now.wall) {
+        return None;
+    }
+    match amendment {
+        Amendment::Replace { if_revision: Some(expected), .. } if task.revision != *expected => {
+            Some(Answer::Outdated { revision: task.revision })
         }
+        Amendment::Expire => Some(Answer::Amended(Box::new(task.clone()))),
+        _ => None,
     }
 }

@@ -19,7 +19,10 @@ impl Engine {
         self.handling = Some(task.id.seq);
         if task.due_at() > now.wall {
             // The wall clock was set back since it was thought to be due.
-            return self.wait(now, slot, out);
+            let task = task.clone();
+            let lane = self.give_lane_back(&task);
+            self.wait(now, slot, out);
+            return lane.into_iter().for_each(|lane| self.next_in_lane(now, lane, out));
         }
         if task.has_expired(now.wall) {
             return self.expire(now, slot, out);
@@ -74,7 +77,8 @@ impl Engine {
         let Phase::Running(lease) = self.entries[slot].phase else { return };
         self.leases.stop(lease.timer);
         let task = &self.entries[slot].task;
-        if task.due_at() <= now.wall && !task.has_expired(now.wall) && !self.leaving {
+        let is_due = task.attempt_due_at(task.attempts) <= now.wall;
+        if is_due && !task.has_expired(now.wall) && !self.leaving {
             // Its time counts from here, not from the grant.
             self.lend(slot, lease.token, now.boot + self.timeout_of(slot));
             return self.begin(slot, out);

@@ -45,6 +45,7 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) {
         let redeliver_after = self.settings.limits.redeliver_after;
+        self.count_adopted_out(slot, token);
         let task = &mut self.entries[slot].task;
         task.begun = None;
         match outcome {
@@ -100,6 +101,7 @@ impl Engine {
         if task.has_expired(now.wall) {
             return self.end(now, slot, Some(token), EndState::Expired, task.last_error, out);
         }
+        self.keep_from_being_overtaken(&task);
         if wake_at != task.wake_at || task.parked.is_some() {
             self.write_holder(&task);
         }
@@ -149,6 +151,7 @@ impl Engine {
 
     /// This task was running each time its partition failed: it is not tried again by itself.
     pub(super) fn set_aside(&mut self, now: Now, slot: Slot, token: Option<Token>, out: &mut Vec<Effect>) {
+        token.into_iter().for_each(|token| self.count_adopted_out(slot, token));
         let task = &mut self.entries[slot].task;
         let error = format!("set aside: it was running at {} failures in a row", task.crashes);
         task.last_error = Some(error.into());

@@ -30,17 +30,18 @@ impl Engine {
         }
         engine.inherit_holds(&inheritance);
         engine.suspects = inheritance.suspects;
-        for (token, mut task) in inheritance.live {
-            // That it began may not have been recorded.
-            task.attempts = task.attempts.max(token.attempt);
-            let timeout = task.spec.timeout.unwrap_or(engine.settings.queues.get(task.id.queue).timeout);
-            engine.adopt(now, token, task, timeout);
-        }
+        // What is on record first: its owner knew who heads the lane, and an attempt of our own may be older.
         for task in inheritance.standing.leased {
             if let Some(Begun { epoch, lease: Some(lease) }) = task.begun {
                 let token = Token { id: task.id, epoch, attempt: task.attempts };
                 engine.adopt(now, token, task, lease);
             }
+        }
+        for (token, mut task) in inheritance.live {
+            // That it began may not have been recorded.
+            task.attempts = task.attempts.max(token.attempt);
+            let timeout = task.spec.timeout.unwrap_or(engine.settings.queues.get(task.id.queue).timeout);
+            engine.adopt(now, token, task, timeout);
         }
         engine.consider_all_windows(now, out);
         engine.free_headless_lanes(now, out);
@@ -86,7 +87,7 @@ impl Engine {
 
     fn inherit_holds(&mut self, inheritance: &Inheritance) {
         for held in &inheritance.held {
-            let written = if held.holder.is_some() { Written::Holder } else { Written::Stands };
+            let written = if held.holder.is_some() { Written::Holder } else { Written::Doubtful };
             let holder = held.holder.and_then(|id| head(id.seq));
             self.holds.insert(held.obstacle, Hold { holder, written, parked: true, ..Hold::default() });
         }

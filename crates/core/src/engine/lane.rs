@@ -7,7 +7,7 @@ use super::Engine;
 use super::entry::{Phase, Slot};
 use super::park::{Written, head};
 use crate::change::Change;
-use crate::message::Effect;
+use crate::message::{Effect, Token};
 use crate::task::{Obstacle, Task};
 use crate::time::Now;
 
@@ -82,24 +82,50 @@ impl Engine {
         self.unwrite_holder(task);
     }
 
-    /// A task of the lane has ended, or goes elsewhere.
+    /// A task of the lane has ended: whoever is next may start.
     pub(super) fn leave_lane(&mut self, now: Now, task: &Task, out: &mut Vec<Effect>) {
-        let Some(lane) = self.lane_of(task) else { return };
-        let Some(hold) = self.holds.get_mut(&lane) else { return };
+        if let Some(lane) = self.quit_lane(task) {
+            self.next_in_lane(now, lane, out);
+        }
+    }
+
+    /// A task of the lane has ended, or goes elsewhere. The caller looks for the next.
+    pub(super) fn quit_lane(&mut self, task: &Task) -> Option<Obstacle> {
+        let lane = self.lane_of(task)?;
+        let hold = self.holds.get_mut(&lane)?;
         if hold.holder == head(task.id.seq) {
             hold.holder = None;
         } else {
             hold.departing -= 1;
         }
-        self.next_in_lane(now, lane, out);
+        Some(lane)
     }
 
     /// A task is about to be written anew. If it is the head, the store must know; if not, nobody overtakes it
     /// meanwhile.
     pub(super) fn step_aside(&mut self, task: &Task) {
-        let Some(lane) = self.lane_of(task) else { return };
-        self.holds.entry(lane).or_default().departing += u32::from(!self.holds_lane(task));
+        self.unwrite_false_holder(task);
+        self.keep_from_being_overtaken(task);
         self.write_holder(task);
+    }
+
+    /// An attempt is over. If it was adopted and ran beside the head of its lane, it was counted, so that nobody became
+    /// the next head meanwhile.
+    pub(super) fn count_adopted_out(&mut self, slot: Slot, token: Token) {
+        let task = &self.entries[slot].task;
+        if token.epoch == self.fence.epoch || self.holds_lane(task) {
+            return;
+        }
+        if let Some(hold) = self.lane_of(task).and_then(|lane| self.holds.get_mut(&lane)) {
+            hold.departing -= 1;
+        }
+    }
+
+    /// Counts a task that is not the head, until it is written and steps back.
+    pub(super) fn keep_from_being_overtaken(&mut self, task: &Task) {
+        let Some(lane) = self.lane_of(task) else { return };
+        let is_head = self.holds_lane(task);
+        self.holds.entry(lane).or_default().departing += u32::from(!is_head);
     }
 
     /// It is written, and takes its place in the lane again.
@@ -165,15 +191,22 @@ impl Engine {
         }
     }
 
+    /// If this task is the head of its lane, and the store does not know that, it is the head no more.
+    pub(super) fn give_lane_back(&mut self, task: &Task) -> Option<Obstacle> {
+        let lane = self.lane_of(task)?;
+        let hold = self.holds.get_mut(&lane)?;
+        if hold.holder != head(task.id.seq) || hold.written == Written::Holder {
+            return None;
+        }
+        hold.holder = None;
+        Some(lane)
+    }
+
     /// A waiting task leaves memory undecided. If it was the head, and the store does not know that, those
     /// behind it must leave with it.
     pub(super) fn abandon_lane(&mut self, task: &Task) -> Vec<Slot> {
-        let Some(lane) = self.lane_of(task) else { return Vec::new() };
-        let Some(hold) = self.holds.get_mut(&lane) else { return Vec::new() };
-        if hold.holder != head(task.id.seq) || hold.written == Written::Holder {
-            return Vec::new();
-        }
-        hold.holder = None;
+        let Some(lane) = self.give_lane_back(task) else { return Vec::new() };
+        let Some(hold) = self.holds.get(&lane) else { return Vec::new() };
         if !hold.parked && hold.departing == 0 && hold.written == Written::No {
             self.holds.remove(&lane);
         }
@@ -187,6 +220,17 @@ impl Engine {
         if hold.holder == head(task.id.seq) && hold.written != Written::Holder {
             hold.written = Written::Holder;
             self.changes.push(Change::Held { obstacle: lane, holder: Some(task.id) });
+        }
+    }
+
+    /// A task that is not the head is about to be written anew. If the store names it as the head nevertheless, because
+    /// the end of its time as that was cut, the next owner must not believe it.
+    pub(super) fn unwrite_false_holder(&mut self, task: &Task) {
+        let Some(lane) = self.lane_of(task) else { return };
+        let Some(hold) = self.holds.get_mut(&lane) else { return };
+        if hold.holder != head(task.id.seq) && hold.written == Written::Doubtful {
+            hold.written = Written::Stands;
+            self.changes.push(Change::Held { obstacle: lane, holder: None });
         }
     }
 

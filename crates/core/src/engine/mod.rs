@@ -147,7 +147,8 @@ impl Engine {
     /// What happened; orders are appended to `out`.
     pub fn handle(&mut self, now: Now, event: Event, out: &mut Vec<Effect>) {
         // A wall clock that was set back: what waits is filed anew, and fires when its time comes again.
-        if now.wall < self.wheel.now() {
+        let set_back = now.wall < self.wheel.now();
+        if set_back {
             self.wheel.reset(now.wall);
         }
         // What is due comes before what happens now: a late loop must not let a new task overtake an old one.
@@ -171,6 +172,9 @@ impl Engine {
             Event::HandOverRequested => self.hand_over(now, out),
         }
         self.handling = None;
+        if set_back {
+            self.wait_again(now, out);
+        }
         self.trim_overfull_windows(out);
         self.release_when_quiet(out);
     }

@@ -44,6 +44,8 @@ pub enum Written {
     No,
     /// It stands.
     Stands,
+    /// It stands since before this ownership, and may name a task that holds nothing: a write was cut.
+    Doubtful,
     /// It stands, and the head of the lane is named.
     Holder,
 }

@@ -287,3 +287,131 @@ fn a_thousand_changes_of_one_task_at_once_wait_once_or_twice_each() {
         check(&script, "");
     }
 }
+
+#[test]
+fn a_task_moved_to_an_earlier_time_keeps_that_place_however_long_it_takes_to_record() {
+    // Found by random scripts: the lane was given to the next before the moved task was back in it.
+    check(
+        "
+        0    accept a due=11 lane=x
+        0    accept b due=11 lane=x
+        0    hold_answers records
+        0    move b to=5
+        20   let_store
+        21   succeed b
+        ",
+        "
+        0 bring b to t5
+        20 answer move b: done, due t5
+        20 start b #1
+        21 finish b
+        21 start a #1
+        ",
+    );
+}
+
+#[test]
+fn running_a_task_that_is_parked_behind_its_lanes_head_does_not_put_it_last() {
+    // Found by random scripts: its row went back to its window, where a low-water mark had passed its place.
+    check(
+        "
+        limits behind_max=1 left_per_mark=2
+        auto succeed o*
+        0    accept head due=0 lane=x
+        0    accept b due=1 lane=x
+        0    accept c due=2 lane=x
+        0    accept d due=3 lane=x
+        0    accept o1 due=5
+        0    accept o2 due=6
+        0    accept o3 due=7
+        10   run c
+        11   succeed head
+        12   succeed b
+        13   succeed c
+        ",
+        "
+        0 start head #1
+        5 start o1 #1
+        5 finish o1
+        6 start o2 #1
+        6 finish o2
+        7 start o3 #1
+        7 finish o3
+        10 answer run c: done, due t2
+        11 finish head
+        11 start b #1
+        12 finish b
+        12 start c #1
+        13 finish c
+        13 start d #1
+        ",
+    );
+}
+
+#[test]
+fn a_task_changed_in_a_paused_queue_is_not_overtaken_when_the_queue_goes_on() {
+    // Found by random scripts: the changed task lay in the store, and the next of its lane stood in memory.
+    check(
+        "
+        auto succeed *
+        0    pause q
+        0    accept a due=1 lane=x
+        0    accept b due=1 lane=x
+        2    hold_answers loads
+        2    resume q
+        2    hold_store records
+        2    change a
+        2    pause q
+        3    let_store loads
+        4    let_store
+        5    resume q
+        ",
+        "
+        4 refile a
+        4 answer change a: done, due t1
+        5 start a #1
+        5 finish a
+        5 start b #1
+        5 finish b
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_was_run_and_is_moved_back_to_its_time_goes_after_those_before_it_again() {
+    for first_at in [11, 5] {
+        check(
+            &format!(
+                "
+                limits running_max=1
+                auto succeed a
+                auto succeed b
+                0    accept busy due=0
+                0    accept a due=11 lane=x
+                0    accept b due={first_at} lane=x
+                1    move b to=11
+                2    run b
+                3    move b to=11
+                4    succeed busy
+                12   tick
+                "
+            ),
+            &format!(
+                "
+                0 start busy #1
+                {}1 answer move b: done, due t11
+                2 bring b to t2
+                2 answer run b: done, due t2
+                3 postpone b to t11
+                3 answer move b: done, due t11
+                4 finish busy
+                11 start a #1
+                11 finish a
+                11 start b #1
+                11 finish b
+                ",
+                if first_at == 5 { "1 postpone b to t11\n" } else { "1 refile b\n" }
+            ),
+        );
+    }
+}

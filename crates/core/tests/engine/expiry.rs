@@ -252,6 +252,29 @@ fn whatever_is_asked_of_a_task_past_its_deadline_ends_it() {
 }
 
 #[test]
+fn asking_for_a_task_that_is_about_to_be_loaded_does_not_lose_it() {
+    // It was brought into memory to be looked at, and put back; but the load under way counted on nobody having it.
+    for ask in ["expire a", "change a if_revision=7"] {
+        let script = format!(
+            "
+            watch a
+            auto succeed *
+            limits look_ahead=10
+            hold_answers loads
+            0    accept far due=100
+            96   accept a due=99
+            97   {ask}
+            98   let_store
+            101  assert started == 2
+            "
+        );
+        let answer = if ask == "expire a" { "done, due t99" } else { "outdated, revision 1" };
+        let what = ask.split(" if").next().expect("a word");
+        check(&script, &format!("97 answer {what}: {answer}\n99 start a #1\n99 finish a"));
+    }
+}
+
+#[test]
 fn what_is_parked_past_its_deadline_ends_when_it_is_asked_for_or_read() {
     check(
         "

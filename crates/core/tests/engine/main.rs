@@ -9,6 +9,7 @@ mod gate;
 mod isolation;
 mod lanes;
 mod leases;
+mod left_over;
 mod parking;
 mod random;
 mod script;

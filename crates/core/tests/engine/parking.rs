@@ -211,3 +211,34 @@ fn a_changed_task_stays_under_its_obstacle() {
         ",
     );
 }
+
+#[test]
+fn a_page_that_comes_during_a_hand_over_does_not_clear_its_obstacle() {
+    // Found by random scripts: the page was dropped, but counted as taken in; the end of the last task that had come
+    // from under the obstacle then cleared it, and the next owner never looked there.
+    check(
+        "
+        limits parked_page=2
+        receivers none
+        0   accept a handler=h
+        0   accept b handler=h
+        0   accept c handler=h
+        1   receivers h
+        2   hold_answers parked
+        3   succeed b
+        4   hold_store records
+        4   hand_over to=b
+        5   let_store parked
+        6   succeed a
+        7   let_store
+        ",
+        "
+        1 start a #1
+        1 start b #1
+        3 finish b
+        7 finish a
+        7 release 0
+        7 start c #1
+        ",
+    );
+}

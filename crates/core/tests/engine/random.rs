@@ -6,7 +6,7 @@ use crate::script::World;
 
 const SETTINGS: [&str; 4] = [
     "limits window_max=2 loaded_max=8 behind_max=1 parked_page=2 look_ahead=10 destination_waiting_max=1 \
-     destination_running_max=1 breaker_failures=2 crashes_max=1000 running_max=3",
+     destination_running_max=1 breaker_failures=2 crashes_max=1000 running_max=3 left_per_mark=2",
     "queue q attempts=3 retry=3,9",
     "queue p attempts=3 retry=3,9 dead_letter exclusive run_now",
     "receivers h",
@@ -77,6 +77,8 @@ fn trouble() -> impl Strategy<Value = String> {
         "let_store",
         "let_store",
         "step_clock 5",
+        "step_clock -5",
+        "step_clock -40",
     ];
     prop_oneof![
         prop::sample::select(fixed.to_vec()).prop_map(str::to_owned),
@@ -106,8 +108,13 @@ fn run(world: &mut World, steps: &[(f64, String)]) {
     world.calm_down(at);
 }
 
+/// As many as `PROPTEST_CASES` says, or a thousand.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").map_or(1_000, |cases| cases.parse().expect("PROPTEST_CASES is a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, max_shrink_time: 15_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_time: 15_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_everything_ends_once_and_in_order(steps in steps()) {

@@ -183,6 +183,106 @@ fn a_clock_set_back_below_a_low_water_mark_keeps_nobody_waiting() {
 }
 
 #[test]
+fn a_head_that_is_no_longer_due_gives_its_lane_back() {
+    // Behind it at the gate, `b` would have to let `c` go first, which came after it.
+    check(
+        "
+        limits running_max=1
+        0   accept busy due=0
+        0   accept a due=10 lane=x
+        20  step_clock -15
+        20  accept b due=5 lane=x
+        20  accept c due=5
+        21  succeed busy
+        22  succeed b
+        23  succeed c
+        26  tick
+        ",
+        "
+        0 start busy #1
+        21 start b #1
+        21 finish busy
+        22 start c #1
+        22 finish b
+        23 finish c
+        25 start a #1
+        ",
+    );
+}
+
+#[test]
+fn a_head_that_is_granted_when_it_is_no_longer_due_gives_its_lane_back() {
+    // The grant, which another partition made room for, is the first that its own hears after the step.
+    check(
+        "
+        partitions 2
+        limits running_max=1
+        0   accept busy due=0 partition=1
+        0   accept a due=10 lane=x partition=0
+        20  step_clock -15
+        21  succeed busy
+        21  accept b due=5 lane=x partition=0
+        22  succeed b
+        26  tick
+        ",
+        "
+        0 start busy #1
+        21 finish busy
+        21 start b #1
+        22 finish b
+        25 start a #1
+        ",
+    );
+}
+
+#[test]
+fn a_head_that_was_interrupted_and_is_no_longer_due_gives_its_lane_back() {
+    check(
+        "
+        0   accept a due=10 lane=x
+        11  hold_store records
+        11  interrupt a
+        12  step_clock -8
+        12  let_store
+        12  accept b due=4 lane=x
+        13  succeed b
+        20  tick
+        ",
+        "
+        10 start a #1
+        12 refile a
+        12 start b #1
+        13 finish b
+        18 start a #2
+        ",
+    );
+}
+
+#[test]
+fn a_task_at_a_mark_starts_by_the_clock_as_it_is_also_when_its_start_is_recorded_first() {
+    check(
+        "
+        limits left_per_mark=1 look_ahead=10
+        queue q exclusive
+        auto succeed *
+        0    accept a due=1000
+        0    accept b due=1001
+        1001 step_clock -1000
+        1001 accept c due=6
+        1020 tick
+        ",
+        "
+        1000 start a #1
+        1000 finish a
+        1001 start b #1
+        1001 finish b
+        1006 start c #1
+        1006 finish c
+        ",
+    );
+}
+
+#[test]
 fn a_clock_set_forward_starts_what_has_become_due() {
     check(
         "

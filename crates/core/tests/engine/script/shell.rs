@@ -217,6 +217,8 @@ impl World {
         if owned {
             let row = surely(self.store.find(fence.partition, &[Query::Id(token.id)]));
             self.promises.attempt_starts(self.clock.now(), token, row.into_iter().next().flatten());
+        } else {
+            self.promises.stray_starts(token.id);
         }
         let auto = self.auto.iter().find(|auto| matches(&auto.pattern, &label));
         if let Some((at, outcome)) = auto.map(|auto| (self.clock.micros + auto.after, auto.outcome.clone())) {

@@ -1,7 +1,8 @@
 //! What becomes of tasks, in words.
 
 use punctual_core::{
-    Answer, AskNo, Change, Created, EndState, Obstacle, Place, Query, RowKey, Task, TaskId, WaitState,
+    Answer, AskNo, Change, Created, EndState, EndedTask, Found, Obstacle, Place, Query, RowKey, Task, TaskId,
+    WaitState,
 };
 use punctual_store::Store;
 
@@ -94,20 +95,20 @@ impl World {
     /// A write was cut, and nobody was told where: the promises are held against what is there now.
     pub fn look_at_what_was_written(&mut self, changes: &[Change]) {
         for change in changes {
-            let (Change::Accepted(task)
-            | Change::Refiled { task, .. }
-            | Change::Ended { task, .. }
-            | Change::Revived(task)) = change
-            else {
-                continue;
+            let id = match change {
+                Change::Accepted(task)
+                | Change::Refiled { task, .. }
+                | Change::Ended { task, .. }
+                | Change::Revived(task) => task.id,
+                Change::Began { id, .. } => *id,
+                _ => continue,
             };
-            let partition = task.id.partition(self.partitions);
-            let found =
-                surely(self.store.find(partition, &[Query::Id(task.id)])).into_iter().next().flatten();
-            if found.is_some() {
+            let partition = id.partition(self.partitions);
+            let found = surely(self.store.find(partition, &[Query::Id(id)])).into_iter().next().flatten();
+            if let Some(Found::Live(task) | Found::Ended(EndedTask { task, .. })) = &found {
                 self.note(task);
             }
-            self.promises.looked_up(self.clock.now(), task.id, found);
+            self.promises.looked_up(self.clock.now(), id, found);
         }
     }
 
