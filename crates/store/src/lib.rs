@@ -27,4 +27,4 @@ pub use contract::{
 pub use error::{Cause, StoreError};
 pub use memory::MemoryStore;
 pub use tears::{Tear, TearableStore};
-pub use wrapper::Wrapper;
+pub use wrapper::{Either, Replaceable, Wrapper};

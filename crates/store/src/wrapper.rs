@@ -4,6 +4,7 @@
 //! are made says so in [`Wrapper::read`] and [`Wrapper::write`]; one that changes an answer writes that method.
 
 use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use punctual_core::{
@@ -12,7 +13,7 @@ use punctual_core::{
 
 use crate::{
     Claim, Filter, Found, Held, Loaded, MapEntry, Meta, Ownership, Page, PageKey, Pruned, Query, Recorded,
-    Retention, Standing, Store, StoreError, Swap,
+    Retention, Standing, Store, StoreError, Swap, Tear, TearableStore,
 };
 
 macro_rules! wrapper {
@@ -65,8 +66,81 @@ macro_rules! wrapper {
                 Wrapper::$method(self $(, $argument)*)
             })*
         }
+
+        impl<A: Store, B: Store> Store for Either<A, B> {
+            async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
+                match self {
+                    Either::One(store) => store.record(batch).await,
+                    Either::Other(store) => store.record(batch).await,
+                }
+            }
+
+            $(async fn $method(&self $(, $argument: $type)*) -> Result<$answer, StoreError> {
+                match self {
+                    Either::One(store) => store.$method($($argument),*).await,
+                    Either::Other(store) => store.$method($($argument),*).await,
+                }
+            })*
+        }
+
+        impl<S: Store> Store for Replaceable<S> {
+            async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
+                self.present().record(batch).await
+            }
+
+            $(async fn $method(&self $(, $argument: $type)*) -> Result<$answer, StoreError> {
+                self.present().$method($($argument),*).await
+            })*
+        }
     };
 }
+
+/// One of two kinds of stores, by choice at run time. Clones share it.
+#[derive(Clone)]
+pub enum Either<A, B> {
+    /// Of the one kind.
+    One(A),
+    /// Of the other.
+    Other(B),
+}
+
+impl<A: TearableStore, B: TearableStore> TearableStore for Either<A, B> {
+    async fn record_torn(&self, batch: &[(Fence, Vec<Change>)], tears: &[Tear]) -> Vec<Recorded> {
+        match self {
+            Either::One(store) => store.record_torn(batch, tears).await,
+            Either::Other(store) => store.record_torn(batch, tears).await,
+        }
+    }
+}
+
+/// A store that can be replaced while it is in use, as when its machine starts again. Clones share it.
+pub struct Replaceable<S>(Arc<RwLock<Arc<S>>>);
+
+impl<S> Replaceable<S> {
+    /// This store, for now.
+    pub fn new(store: S) -> Replaceable<S> {
+        Replaceable(Arc::new(RwLock::new(Arc::new(store))))
+    }
+
+    /// From now on this one. Calls under way go on with the old one.
+    pub fn replace(&self, store: S) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(store);
+    }
+
+    /// The store that is in use now.
+    pub fn present(&self) -> Arc<S> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl<S> Clone for Replaceable<S> {
+    fn clone(&self) -> Self {
+        Replaceable(self.0.clone())
+    }
+}
+
+/// Whether writes can be cut is not known of what comes: they are all or nothing.
+impl<S: Store> TearableStore for Replaceable<S> {}
 
 wrapper! {
     read meta() -> Meta;
