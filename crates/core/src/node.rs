@@ -132,8 +132,8 @@ impl Node {
         match self.engines.get(partition).is_some() {
             true => self.drive(now, partition, Event::AttemptEnded(token, outcome), out),
             false => {
-                // Its partition has gone elsewhere, and the report goes after it.
-                self.live.remove(&key);
+                // Its partition has gone elsewhere, and the report goes after it. A later attempt may still run here.
+                self.forget_attempt(partition, token);
                 out.push((Fence { partition, ..Fence::default() }, Effect::ForwardReport(token, outcome)));
             }
         }
