@@ -152,7 +152,9 @@ fn the_report_of_an_old_attempt_does_not_take_the_slot_of_a_later_one_with_it() 
         "
         1 start x #1
         2 start x #2
+        3 stop x #1
         3 start x #3
+        4 stop x #2
         4 start x #4
         5 fenced a
         8 start x #5
@@ -400,6 +402,7 @@ fn an_owner_that_was_away_waits_for_the_later_attempt_not_for_its_own_old_one() 
         1 start a #1
         5 start a #2
         10 release 0
+        10 stop a #1
         25 stop a #2
         25 refile a
         25 start a #3
