@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use punctual_core::{Change, EndState, Fence, Loaded, Retention, Standing, Task, Timestamp};
+use punctual_core::{
+    Change, EndState, Fence, Limits, Loaded, QueueSettings, Retention, Standing, Task, Timestamp,
+};
 
 /// A bug to plant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,11 +53,23 @@ pub enum Bug {
     PagesRepeatATask,
     /// A take-over reads through everything that ever was, and takes its time.
     TakeoverReadsEverything,
+    /// A node runs one attempt more than it may.
+    OneSlotTooMany,
+    /// A queue runs as much at once as there are slots, whatever it was told.
+    QueueLimitIsIgnored,
+    /// A queue starts as fast as it can.
+    RateIsIgnored,
+    /// A paused queue goes on.
+    PauseIsIgnored,
+    /// A destination gets whatever there is for it.
+    DestinationLimitIsIgnored,
+    /// A destination that fails is called all the same.
+    BreakerNeverOpens,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 22] = [
+    pub const ALL: [Bug; 28] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -78,6 +92,12 @@ impl Bug {
         Bug::LimitsAreIgnored,
         Bug::PagesRepeatATask,
         Bug::TakeoverReadsEverything,
+        Bug::OneSlotTooMany,
+        Bug::QueueLimitIsIgnored,
+        Bug::RateIsIgnored,
+        Bug::PauseIsIgnored,
+        Bug::DestinationLimitIsIgnored,
+        Bug::BreakerNeverOpens,
     ];
 
     /// The bug of that name.
@@ -116,6 +136,31 @@ impl Bug {
             }
             (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
             _ => Some(change.clone()),
+        }
+    }
+
+    /// What a node goes by instead.
+    pub fn bend_limits(self, limits: &mut Limits) {
+        match self {
+            Bug::LimitsAreIgnored => {
+                limits.window_max = 100_000;
+                limits.loaded_max = 100_000;
+                limits.look_ahead = Duration::from_secs(3_600);
+            }
+            Bug::OneSlotTooMany => limits.running_max += 1,
+            Bug::DestinationLimitIsIgnored => limits.destination_running_max = 1_000,
+            Bug::BreakerNeverOpens => limits.breaker_failures = 1_000,
+            _ => {}
+        }
+    }
+
+    /// What a node takes for a queue's settings instead.
+    pub fn bend_queue(self, queue: &mut QueueSettings) {
+        match self {
+            Bug::QueueLimitIsIgnored => queue.running_max = None,
+            Bug::RateIsIgnored => queue.rate = None,
+            Bug::PauseIsIgnored => queue.paused = false,
+            _ => {}
         }
     }
 

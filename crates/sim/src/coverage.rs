@@ -82,4 +82,10 @@ coverage!(
     buckets_dropped,
     identities_forgotten,
     tasks_dropped,
+    slots_all_taken,
+    queue_limits_met,
+    rates_met,
+    destination_limits_met,
+    breakers_opened,
+    breaker_probes,
 );

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use punctual_core::{Answer, Change};
 use punctual_core::{
-    Created, EndState, Epoch, Fence, LaneId, PartitionId, QueueId, Spec, TaskId, Timestamp, Token,
+    Created, EndState, Epoch, Fence, Outcome, PartitionId, QueueId, QueueSettings, Spec, TaskId, Timestamp,
+    Token,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -75,17 +76,33 @@ pub enum Happening {
         token: Token,
         /// What that machine's wall clock showed.
         wall: Timestamp,
-        /// When the task was due, as the attempt was told.
-        due: Timestamp,
-        /// Its lane.
-        lane: Option<LaneId>,
+        /// What it was told to do.
+        spec: Arc<Spec>,
     },
     /// An attempt is over: it returned, was stopped, or died with its process.
     Stopped {
         /// Which.
         token: Token,
-        /// Whether it did what it should.
-        succeeded: bool,
+        /// What it returned; `None`: it did not get so far.
+        outcome: Option<Outcome>,
+    },
+    /// A process heard how an attempt ended.
+    Reported {
+        /// Which process.
+        process: Process,
+        /// Which attempt.
+        token: Token,
+        /// How.
+        outcome: Outcome,
+    },
+    /// So many nodes share the work.
+    Nodes(u32),
+    /// A queue has these settings from now on.
+    QueueSet {
+        /// Which.
+        queue: QueueId,
+        /// What they are.
+        settings: Box<QueueSettings>,
     },
     /// The store took these changes whole.
     Written {
@@ -105,6 +122,8 @@ pub enum Happening {
     Keeps(Keeps),
     /// A node's wall clock was set, and is off by so much now.
     ClockSet {
+        /// Which node.
+        node: usize,
         /// In microseconds; ahead when positive.
         error_micros: i64,
     },

@@ -284,7 +284,7 @@ fn judge(world: &World, unfinished: usize, keep_log: bool) -> Outcome {
     let log = world.history.log().clone();
     let dropped = log.iter().filter(|(_, happening)| matches!(happening, Happening::Dropped { .. }));
     world.coverage.tasks_dropped.add(dropped.count() as u64);
-    let mut violations = checkers::check_all(&log);
+    let mut violations = checkers::check_all(&log, &world.coverage);
     if unfinished > 0 {
         violations.push(Violation::new(
             "heals",

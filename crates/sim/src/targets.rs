@@ -69,22 +69,22 @@ pub const PLANNED_PANIC: &str = "planned panic of a handler";
 /// Notes the end of an attempt, however it ends.
 struct OnRecord {
     token: Token,
-    succeeded: bool,
+    outcome: Option<Outcome>,
     history: Arc<History>,
     clock: SimulatedClock,
 }
 
 impl OnRecord {
-    /// It ended by itself.
-    fn returned(mut self, outcome: Outcome) -> Outcome {
-        self.succeeded = matches!(outcome, Outcome::Succeeded(_));
+    /// It ends by itself.
+    fn returns(&mut self, outcome: Outcome) -> Outcome {
+        self.outcome = Some(outcome.clone());
         outcome
     }
 }
 
 impl Drop for OnRecord {
     fn drop(&mut self) {
-        let stopped = Happening::Stopped { token: self.token, succeeded: self.succeeded };
+        let stopped = Happening::Stopped { token: self.token, outcome: self.outcome.take() };
         self.history.note(self.clock.true_now().wall, stopped);
     }
 }
@@ -96,11 +96,10 @@ impl Executor for Targets {
             process: self.process,
             token: attempt.token,
             wall: clock.now().wall,
-            due: attempt.spec.at,
-            lane: attempt.spec.lane_id(attempt.token.id.queue),
+            spec: attempt.spec.clone(),
         };
         history.note(clock.true_now().wall, started);
-        let on_record = OnRecord { token: attempt.token, succeeded: false, history, clock };
+        let mut on_record = OnRecord { token: attempt.token, outcome: None, history, clock };
         Box::pin(async move {
             let plan = Plan::from_bytes(&attempt.spec.payload);
             pass(Duration::from_millis(u64::from(plan.millis))).await;
@@ -109,14 +108,17 @@ impl Executor for Targets {
                 _ if attempt.token.attempt > u32::from(plan.times) => Outcome::Succeeded(Bytes::new()),
                 Trouble::None => Outcome::Succeeded(Bytes::new()),
                 Trouble::Fails => Outcome::Failed { error: "planned".into(), retry_after: None },
-                Trouble::Panics => panic!("{PLANNED_PANIC}"),
+                Trouble::Panics => {
+                    on_record.returns(Outcome::Failed { error: PLANNED_PANIC.into(), retry_after: None });
+                    panic!("{PLANNED_PANIC}")
+                }
                 Trouble::Hangs => {
                     pass(2 * attempt.timeout).await;
                     Outcome::Failed { error: "late".into(), retry_after: None }
                 }
                 Trouble::GivesUp => Outcome::GaveUp("planned".into()),
             };
-            on_record.returned(outcome)
+            on_record.returns(outcome)
         })
     }
 

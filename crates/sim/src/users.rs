@@ -11,8 +11,9 @@ use punctual_core::{
 use tokio::sync::oneshot;
 
 use crate::history::{Amending, Happening};
+use crate::settings::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED};
 use crate::targets::{Plan, Trouble};
-use crate::world::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED, PARTITIONS, World};
+use crate::world::{PARTITIONS, World};
 
 /// Tasks that users know of, so that they can ask for changes.
 pub type Known = Arc<Mutex<Vec<TaskId>>>;

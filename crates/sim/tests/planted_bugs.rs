@@ -48,4 +48,10 @@ planted! {
     a_node_without_limits_is_noticed: LimitsAreIgnored breaks bounded;
     a_page_that_cannot_be_makes_an_engine_panic: PagesRepeatATask breaks never_panics;
     a_slow_take_over_is_noticed: TakeoverReadsEverything breaks served_again;
+    a_node_with_a_slot_too_many_is_noticed: OneSlotTooMany breaks limits_hold;
+    a_queue_without_its_limit_is_noticed: QueueLimitIsIgnored breaks limits_hold;
+    a_queue_without_its_rate_is_noticed: RateIsIgnored breaks limits_hold;
+    a_paused_queue_that_goes_on_is_noticed: PauseIsIgnored breaks limits_hold;
+    a_crowded_destination_is_noticed: DestinationLimitIsIgnored breaks limits_hold;
+    a_breaker_that_never_opens_is_noticed: BreakerNeverOpens breaks limits_hold;
 }

@@ -6,6 +6,7 @@ mod fences_grow;
 mod finished_once;
 mod in_order;
 mod kept;
+mod limits_hold;
 mod low_water;
 mod never_early;
 mod never_lost;
@@ -15,6 +16,7 @@ mod same_is_same;
 mod served_again;
 mod view;
 
+use crate::coverage::Coverage;
 use crate::history::{Happening, Moment};
 
 pub use view::View;
@@ -39,7 +41,7 @@ impl Violation {
 }
 
 /// Every checker's verdict on a run.
-pub fn check_all(log: &Log) -> Vec<Violation> {
+pub fn check_all(log: &Log, coverage: &Coverage) -> Vec<Violation> {
     let view = View::of(log);
     let mut violations = Vec::new();
     let mut say = |promise: &'static str, found: Vec<String>| {
@@ -57,6 +59,7 @@ pub fn check_all(log: &Log) -> Vec<Violation> {
     say("kept", kept::check(log));
     say("served_again", served_again::check(log));
     say("bounded", bounded::check(log));
+    say("limits_hold", limits_hold::check(log, coverage));
     say("never_panics", never_panics::check(log));
     violations
 }

@@ -56,10 +56,10 @@ impl View {
                         task.amendings.push(*what);
                     }
                 }
-                Happening::Started { process, token, lane, .. } => view.attempts.push(AttemptView {
+                Happening::Started { process, token, spec, .. } => view.attempts.push(AttemptView {
                     token: *token,
                     process: *process,
-                    lane: *lane,
+                    lane: spec.lane_id(token.id.queue),
                     started: *moment,
                     stopped: None,
                 }),
