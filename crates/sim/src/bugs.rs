@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use punctual_core::{
-    Change, EndState, Fence, Limits, Loaded, QueueSettings, Retention, Standing, Task, Timestamp,
+    Change, EndState, Fence, Limits, Loaded, OnExhausted, Outcome, Place, QueueSettings, Retention, Standing,
+    Task, Timestamp, WaitState, Waits,
 };
 
 /// A bug to plant.
@@ -65,11 +66,23 @@ pub enum Bug {
     DestinationLimitIsIgnored,
     /// A destination that fails is called all the same.
     BreakerNeverOpens,
+    /// A task is tried once more than it may be.
+    OneAttemptTooMany,
+    /// A task is given up one attempt too soon.
+    OneAttemptTooFew,
+    /// Retries come in half the time.
+    WaitsAreTooShort,
+    /// A retry is filed where its task lay before: a new owner starts it at once.
+    RetryWaitsAreNotWritten,
+    /// A target that asks for time is not heard.
+    RetryAfterIsIgnored,
+    /// A head that has run out of attempts dies, and its lane goes on, whatever its queue says.
+    LanesNeverBlock,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 28] = [
+    pub const ALL: [Bug; 34] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -98,6 +111,12 @@ impl Bug {
         Bug::PauseIsIgnored,
         Bug::DestinationLimitIsIgnored,
         Bug::BreakerNeverOpens,
+        Bug::OneAttemptTooMany,
+        Bug::OneAttemptTooFew,
+        Bug::WaitsAreTooShort,
+        Bug::RetryWaitsAreNotWritten,
+        Bug::RetryAfterIsIgnored,
+        Bug::LanesNeverBlock,
     ];
 
     /// The bug of that name.
@@ -134,6 +153,13 @@ impl Bug {
                 let task = Task { attempts: 0, forgiven: 0, ..task.clone() };
                 Some(Change::Refiled { from: *from, task })
             }
+            (Bug::RetryWaitsAreNotWritten, Change::Refiled { from, task })
+                if task.state == WaitState::Retrying =>
+            {
+                let (Place::Window(_, key) | Place::Parked(_, key)) = from;
+                let task = Task { wake_at: key.wake_at, ..task.clone() };
+                Some(Change::Refiled { from: *from, task })
+            }
             (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
             _ => Some(change.clone()),
         }
@@ -160,7 +186,21 @@ impl Bug {
             Bug::QueueLimitIsIgnored => queue.running_max = None,
             Bug::RateIsIgnored => queue.rate = None,
             Bug::PauseIsIgnored => queue.paused = false,
+            Bug::OneAttemptTooMany => queue.retry.attempts_max += 1,
+            Bug::OneAttemptTooFew => queue.retry.attempts_max -= 1,
+            Bug::WaitsAreTooShort => halve(&mut queue.retry.waits),
+            Bug::LanesNeverBlock => queue.on_exhausted = OnExhausted::DeadLetter,
             _ => {}
+        }
+    }
+
+    /// What is heard of an attempt instead.
+    pub fn bend_outcome(self, outcome: Outcome) -> Outcome {
+        match (self, outcome) {
+            (Bug::RetryAfterIsIgnored, Outcome::Failed { error, .. }) => {
+                Outcome::Failed { error, retry_after: None }
+            }
+            (_, outcome) => outcome,
         }
     }
 
@@ -193,6 +233,13 @@ impl Bug {
         if self == Bug::PagesRepeatATask && loaded.tasks.first().is_some_and(|task| one_in(task, 9)) {
             loaded.tasks.extend(loaded.tasks.first().cloned());
         }
+    }
+}
+
+fn halve(waits: &mut Waits) {
+    match waits {
+        Waits::Growing { min, max, .. } => (*min, *max) = (*min / 2, *max / 2),
+        Waits::Listed(waits) => waits.to_mut().iter_mut().for_each(|wait| *wait /= 2),
     }
 }
 

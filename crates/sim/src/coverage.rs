@@ -88,4 +88,9 @@ coverage!(
     destination_limits_met,
     breakers_opened,
     breaker_probes,
+    retries,
+    retries_elsewhere,
+    retries_asked_for_time,
+    died,
+    blocked,
 );

@@ -42,18 +42,8 @@ pub fn keeps(dice: &mut Dice) -> Keeps {
 }
 
 pub fn queues(dice: &mut Dice, keeps: Keeps) -> Queues {
-    let retry = RetryPolicy {
-        waits: Waits::Growing {
-            min: Duration::from_millis(500),
-            max: Duration::from_secs(12),
-            factor_percent: 200,
-            jitter_percent: 50,
-        },
-        attempts_max: 5,
-        age_max: None,
-    };
     let plain = QueueSettings {
-        retry,
+        retry: growing_waits(dice),
         timeout: Duration::from_secs(5),
         keep_succeeded: keeps.succeeded,
         keep_dead: keeps.dead,
@@ -64,10 +54,34 @@ pub fn queues(dice: &mut Dice, keeps: Keeps) -> Queues {
     let rate = Some(rate(dice));
     let mut queues = Queues::default();
     queues.set(BLOCKING, plain.clone());
-    queues.set(FLOWING, QueueSettings { on_exhausted: OnExhausted::DeadLetter, ..plain.clone() });
+    let (on_exhausted, retry) = (OnExhausted::DeadLetter, listed_waits(dice));
+    queues.set(FLOWING, QueueSettings { on_exhausted, retry, ..plain.clone() });
     queues.set(LIMITED, QueueSettings { running_max, rate, ..plain.clone() });
     queues.set(EXCLUSIVE, QueueSettings { exclusive: true, ..plain });
     queues
+}
+
+fn growing_waits(dice: &mut Dice) -> RetryPolicy {
+    let waits = Waits::Growing {
+        min: Duration::from_millis(500),
+        max: Duration::from_secs(12),
+        factor_percent: 200,
+        jitter_percent: *dice.pick(&[0, 50, 100]),
+    };
+    RetryPolicy { waits, attempts_max: *dice.pick(&[2, 5]), age_max: None }
+}
+
+/// Growing, so that more failures never mean a shorter wait.
+fn listed_waits(dice: &mut Dice) -> RetryPolicy {
+    let waits = [300, 1_000, 3_000].map(Duration::from_millis).to_vec();
+    let age_max = dice.chance(50).then_some(Duration::from_secs(5));
+    RetryPolicy { waits: Waits::Listed(waits.into()), attempts_max: *dice.pick(&[3, 5]), age_max }
+}
+
+/// What some tasks have instead of their queue's.
+pub fn waits_of_its_own() -> RetryPolicy {
+    let waits = Waits::Listed([Duration::from_millis(700)].to_vec().into());
+    RetryPolicy { waits, attempts_max: 3, age_max: None }
 }
 
 fn rate(dice: &mut Dice) -> Rate {

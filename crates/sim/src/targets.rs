@@ -9,6 +9,7 @@ use punctual::clock::SimulatedClock;
 use punctual::{Executor, Running};
 use punctual_core::{Attempt, Outcome, Token};
 
+use crate::bugs::Bug;
 use crate::history::{Happening, History, Process};
 
 /// What a task does, written in its payload.
@@ -35,7 +36,12 @@ pub enum Trouble {
     Hangs,
     /// It fails for good.
     GivesUp,
+    /// It fails, and says when to come again.
+    AsksForTime,
 }
+
+/// What a target that asks for time asks for: more than most waits.
+const TIME_ASKED_FOR: Duration = Duration::from_secs(4);
 
 impl Plan {
     /// The payload.
@@ -45,7 +51,14 @@ impl Plan {
     }
 
     fn from_bytes(bytes: &[u8]) -> Plan {
-        let troubles = [Trouble::None, Trouble::Fails, Trouble::Panics, Trouble::Hangs, Trouble::GivesUp];
+        let troubles = [
+            Trouble::None,
+            Trouble::Fails,
+            Trouble::Panics,
+            Trouble::Hangs,
+            Trouble::GivesUp,
+            Trouble::AsksForTime,
+        ];
         let &[trouble, times, high, low] = bytes else { panic!("a payload of ours has four bytes") };
         let at_first = troubles.get(usize::from(trouble)).copied().unwrap_or(Trouble::None);
         Plan { at_first, times, millis: u16::from_be_bytes([high, low]) }
@@ -61,6 +74,7 @@ pub struct Targets {
     pub calm: Arc<AtomicBool>,
     /// A handler that exists only once it is calm, or after a while.
     pub late_handler: Arc<AtomicBool>,
+    pub bug: Option<Bug>,
 }
 
 /// The text by which a planned panic is told from a real one.
@@ -92,6 +106,7 @@ impl Drop for OnRecord {
 impl Executor for Targets {
     fn run(&self, attempt: Attempt) -> Running {
         let (history, clock, calm) = (self.history.clone(), self.clock.clone(), self.calm.clone());
+        let bug = self.bug;
         let started = Happening::Started {
             process: self.process,
             token: attempt.token,
@@ -116,9 +131,16 @@ impl Executor for Targets {
                     pass(2 * attempt.timeout).await;
                     Outcome::Failed { error: "late".into(), retry_after: None }
                 }
+                Trouble::AsksForTime => {
+                    Outcome::Failed { error: "busy".into(), retry_after: Some(TIME_ASKED_FOR) }
+                }
                 Trouble::GivesUp => Outcome::GaveUp("planned".into()),
             };
-            on_record.returns(outcome)
+            let outcome = on_record.returns(outcome);
+            match bug {
+                Some(bug) => bug.bend_outcome(outcome),
+                None => outcome,
+            }
         })
     }
 

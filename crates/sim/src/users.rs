@@ -11,7 +11,7 @@ use punctual_core::{
 use tokio::sync::oneshot;
 
 use crate::history::{Amending, Happening};
-use crate::settings::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED};
+use crate::settings::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED, waits_of_its_own};
 use crate::targets::{Plan, Trouble};
 use crate::world::{PARTITIONS, World};
 
@@ -83,6 +83,9 @@ impl Users {
         }
         if world.dice.chance(5) {
             spec.expires_at = Some(spec.at + world.dice.up_to(Duration::from_secs(20)));
+        }
+        if world.dice.chance(10) {
+            spec.retry = Some(waits_of_its_own());
         }
         let level = if spec.lane.is_some() { 5 } else { world.dice.below(10) as u8 };
         let route = spec.routing_key().map_or_else(|| Route::anywhere(world.dice.roll() as u32), Route::of);
@@ -226,6 +229,7 @@ fn plan(world: &mut World) -> Plan {
         Trouble::None,
         Trouble::Fails,
         Trouble::Fails,
+        Trouble::AsksForTime,
         Trouble::Panics,
         Trouble::Hangs,
         Trouble::GivesUp,

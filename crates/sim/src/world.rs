@@ -323,6 +323,7 @@ impl World {
             clock: self.nodes[node].clock.clone(),
             calm: self.calm.clone(),
             late_handler: self.late_handler.clone(),
+            bug: self.bug,
         }
     }
 

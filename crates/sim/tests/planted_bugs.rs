@@ -54,4 +54,10 @@ planted! {
     a_paused_queue_that_goes_on_is_noticed: PauseIsIgnored breaks limits_hold;
     a_crowded_destination_is_noticed: DestinationLimitIsIgnored breaks limits_hold;
     a_breaker_that_never_opens_is_noticed: BreakerNeverOpens breaks limits_hold;
+    an_attempt_too_many_is_noticed: OneAttemptTooMany breaks retried_as_asked;
+    an_attempt_too_few_is_noticed: OneAttemptTooFew breaks retried_as_asked;
+    a_short_wait_is_noticed: WaitsAreTooShort breaks retried_as_asked;
+    a_wait_that_a_new_owner_forgets_is_noticed: RetryWaitsAreNotWritten breaks retried_as_asked;
+    a_target_that_is_not_given_time_is_noticed: RetryAfterIsIgnored breaks retried_as_asked;
+    a_lane_that_goes_on_without_its_head_is_noticed: LanesNeverBlock breaks retried_as_asked;
 }

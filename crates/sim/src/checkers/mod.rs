@@ -2,6 +2,7 @@
 
 mod bounded;
 mod cancel_wins;
+mod clocks;
 mod fences_grow;
 mod finished_once;
 mod in_order;
@@ -12,6 +13,7 @@ mod never_early;
 mod never_lost;
 mod never_panics;
 mod one_at_a_time;
+mod retried_as_asked;
 mod same_is_same;
 mod served_again;
 mod view;
@@ -60,6 +62,7 @@ pub fn check_all(log: &Log, coverage: &Coverage) -> Vec<Violation> {
     say("served_again", served_again::check(log));
     say("bounded", bounded::check(log));
     say("limits_hold", limits_hold::check(log, coverage));
+    say("retried_as_asked", retried_as_asked::check(log, coverage));
     say("never_panics", never_panics::check(log));
     violations
 }

@@ -49,7 +49,7 @@ pub fn check(log: &Log) -> Vec<String> {
 }
 
 /// Identities that were asked for more than once: such a task may have been replaced, and have its first time again.
-fn repeated(log: &Log) -> BTreeSet<Identity> {
+pub fn repeated(log: &Log) -> BTreeSet<Identity> {
     let mut seen = BTreeSet::new();
     let mut repeated = BTreeSet::new();
     for (_, happening) in log {
