@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use punctual_core::{
-    Change, EndState, Fence, Limits, Loaded, OnExhausted, Outcome, Place, QueueSettings, Retention, Standing,
-    Task, Timestamp, WaitState, Waits,
+    Change, EndState, Fence, Limits, Loaded, OnExhausted, Outcome, Place, QueueSettings, Retention, Spec,
+    Standing, Task, Timestamp, WaitState, Waits,
 };
+
+use crate::targets::marked;
 
 /// A bug to plant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -78,11 +80,19 @@ pub enum Bug {
     RetryAfterIsIgnored,
     /// A head that has run out of attempts dies, and its lane goes on, whatever its queue says.
     LanesNeverBlock,
+    /// A move is acknowledged and not written.
+    MoveIsNotWritten,
+    /// A change is acknowledged, and the old payload is written.
+    ChangeIsNotWritten,
+    /// Whoever has a task run now is told that it was done, and nothing is.
+    RunIsOnlyAnswered,
+    /// A task that is tried again by a user is not given its attempts again.
+    RetryKeepsTheCount,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 34] = [
+    pub const ALL: [Bug; 38] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -117,6 +127,10 @@ impl Bug {
         Bug::RetryWaitsAreNotWritten,
         Bug::RetryAfterIsIgnored,
         Bug::LanesNeverBlock,
+        Bug::MoveIsNotWritten,
+        Bug::ChangeIsNotWritten,
+        Bug::RunIsOnlyAnswered,
+        Bug::RetryKeepsTheCount,
     ];
 
     /// The bug of that name.
@@ -159,6 +173,15 @@ impl Bug {
                 let (Place::Window(_, key) | Place::Parked(_, key)) = from;
                 let task = Task { wake_at: key.wake_at, ..task.clone() };
                 Some(Change::Refiled { from: *from, task })
+            }
+            (Bug::MoveIsNotWritten, Change::Refiled { task, .. })
+                if task.spec.first_at.is_some() && task.spec.at == task.wake_at =>
+            {
+                None
+            }
+            (Bug::ChangeIsNotWritten, Change::Refiled { from, task }) => {
+                let spec = Spec { payload: marked(&task.spec.payload, 0), ..(*task.spec).clone() };
+                Some(Change::Refiled { from: *from, task: Task { spec: spec.into(), ..task.clone() } })
             }
             (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
             _ => Some(change.clone()),

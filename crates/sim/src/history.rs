@@ -187,6 +187,8 @@ pub enum Amending {
     Cancel,
     /// Another time.
     Move(Timestamp),
+    /// Another payload, which has this mark, and perhaps another target.
+    Change(u32),
     /// Now.
     Run,
     /// Again.

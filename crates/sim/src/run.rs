@@ -101,7 +101,7 @@ async fn step(world: &mut World, users: &mut Users) {
             users.create(world, count);
         }
         45..48 => users.repeat(world),
-        48..68 => users.amend(world),
+        48..68 => users.amend(world).await,
         68..72 => users.toggle_queue(world),
         72..73 => {
             users.create(world, 60);

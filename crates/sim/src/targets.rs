@@ -44,10 +44,10 @@ pub enum Trouble {
 const TIME_ASKED_FOR: Duration = Duration::from_secs(4);
 
 impl Plan {
-    /// The payload.
+    /// The payload, without a mark.
     pub fn to_bytes(self) -> Bytes {
         let [high, low] = self.millis.to_be_bytes();
-        Bytes::copy_from_slice(&[self.at_first as u8, self.times, high, low])
+        marked(&[self.at_first as u8, self.times, high, low], 0)
     }
 
     fn from_bytes(bytes: &[u8]) -> Plan {
@@ -59,10 +59,22 @@ impl Plan {
             Trouble::GivesUp,
             Trouble::AsksForTime,
         ];
-        let &[trouble, times, high, low] = bytes else { panic!("a payload of ours has four bytes") };
+        let &[trouble, times, high, low, ..] = bytes else { panic!("a payload of ours begins with a plan") };
         let at_first = troubles.get(usize::from(trouble)).copied().unwrap_or(Trouble::None);
         Plan { at_first, times, millis: u16::from_be_bytes([high, low]) }
     }
+}
+
+const PLAN_LEN: usize = 4;
+
+/// The same plan with a mark, by which a payload that was changed is told from what it was.
+pub fn marked(payload: &[u8], mark: u32) -> Bytes {
+    [&payload[..PLAN_LEN], &mark.to_be_bytes()].concat().into()
+}
+
+/// The mark of a payload.
+pub fn mark_of(payload: &[u8]) -> Option<u32> {
+    payload.get(PLAN_LEN..)?.try_into().ok().map(u32::from_be_bytes)
 }
 
 /// Runs attempts on one process.

@@ -8,11 +8,13 @@ use punctual_core::{
     Amendment, Answer, Ask, Created, Draft, OnConflict, PartitionId, Priority, QueueId, Route, Spec, Target,
     TaskId, Timestamp,
 };
+use punctual_store::{Found, Query, Store};
 use tokio::sync::oneshot;
 
+use crate::bugs::Bug;
 use crate::history::{Amending, Happening};
 use crate::settings::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED, waits_of_its_own};
-use crate::targets::{Plan, Trouble};
+use crate::targets::{Plan, Trouble, marked};
 use crate::world::{PARTITIONS, World};
 
 /// Tasks that users know of, so that they can ask for changes.
@@ -137,7 +139,7 @@ impl Users {
     }
 
     /// Somebody wants something of a task that was created earlier.
-    pub fn amend(&mut self, world: &mut World) {
+    pub async fn amend(&mut self, world: &mut World) {
         let known = self.known.lock().expect("no user panics").clone();
         if known.is_empty() {
             return;
@@ -146,26 +148,50 @@ impl Users {
         let back = 1 + world.dice.below(known.len().min(25) as u64) as usize;
         let id = known[known.len() - back];
         let now = world.clock.true_now().wall;
-        let what = match world.dice.below(10) {
+        let what = match world.dice.below(12) {
             0..4 => Amending::Cancel,
             4..7 => Amending::Move(now + world.dice.up_to(Duration::from_secs(20))),
             7..9 => Amending::Run,
+            9..11 => return self.change(world, id).await,
             _ => Amending::Retry,
         };
         self.send_amend(world, id, what);
     }
 
+    /// Somebody looks a task up and wants it to do something else, unless it was changed meanwhile.
+    async fn change(&mut self, world: &mut World, id: TaskId) {
+        let found = world.store.find(id.partition(PARTITIONS), &[Query::Id(id)]).await.unwrap_or_default();
+        let Some(Found::Live(task)) = found.into_iter().next().flatten() else { return };
+        let mark = 1 + world.dice.below(1_000_000) as u32;
+        let mut spec = (*task.spec).clone();
+        spec.payload = marked(&spec.payload, mark);
+        if world.dice.chance(30) {
+            spec.target = target(world);
+        }
+        // Some have looked long ago.
+        let seen = task.revision.saturating_sub(u32::from(world.dice.chance(20)));
+        let amendment = Amendment::Replace { spec: spec.into(), if_revision: Some(seen) };
+        self.send(world, id, Amending::Change(mark), amendment);
+    }
+
     pub fn send_amend(&mut self, world: &mut World, id: TaskId, what: Amending) {
+        let amendment = match what {
+            Amending::Cancel => Amendment::Cancel,
+            Amending::Move(at) => Amendment::Move(at),
+            Amending::Run if world.bug == Some(Bug::RunIsOnlyAnswered) => Amendment::Expire,
+            Amending::Retry if world.bug == Some(Bug::RetryKeepsTheCount) => Amendment::Run,
+            Amending::Run => Amendment::Run,
+            Amending::Retry => Amendment::Retry,
+            Amending::Change(_) => panic!("a change says what it changes to"),
+        };
+        self.send(world, id, what, amendment);
+    }
+
+    fn send(&mut self, world: &mut World, id: TaskId, what: Amending, amendment: Amendment) {
         self.next += 1;
         let no = self.next;
         let (history, clock, coverage) = (world.history.clone(), world.clock.clone(), world.coverage.clone());
         history.note(clock.true_now().wall, Happening::AmendCalled { no, id, what });
-        let amendment = match what {
-            Amending::Cancel => Amendment::Cancel,
-            Amending::Move(at) => Amendment::Move(at),
-            Amending::Run => Amendment::Run,
-            Amending::Retry => Amendment::Retry,
-        };
         let answer = ask(world, id.partition(PARTITIONS), Ask::Amend(id, amendment));
         tokio::spawn(async move {
             let answer = answer.await;
@@ -174,6 +200,10 @@ impl Users {
                 (Amending::Cancel, Some(Answer::Cancelled)) => coverage.cancels_won.count(),
                 (Amending::Cancel, Some(_)) => coverage.cancels_lost.count(),
                 (Amending::Move(_), Some(Answer::Amended(_))) => coverage.moves.count(),
+                (Amending::Change(_), Some(Answer::Amended(_))) => coverage.changes.count(),
+                (Amending::Change(_), Some(Answer::Outdated { .. })) => coverage.changes_outdated.count(),
+                (Amending::Run, Some(Answer::Amended(_))) => coverage.runs.count(),
+                (Amending::Retry, Some(Answer::Amended(_))) => coverage.retries_by_users.count(),
                 _ => {}
             }
             let answer = answer.filter(|answer| *answer != Answer::Unknown);

@@ -60,4 +60,8 @@ planted! {
     a_wait_that_a_new_owner_forgets_is_noticed: RetryWaitsAreNotWritten breaks retried_as_asked;
     a_target_that_is_not_given_time_is_noticed: RetryAfterIsIgnored breaks retried_as_asked;
     a_lane_that_goes_on_without_its_head_is_noticed: LanesNeverBlock breaks retried_as_asked;
+    a_move_that_was_not_written_is_noticed: MoveIsNotWritten breaks amended_as_answered;
+    a_change_that_was_not_written_is_noticed: ChangeIsNotWritten breaks amended_as_answered;
+    a_run_that_was_only_answered_is_noticed: RunIsOnlyAnswered breaks amended_as_answered;
+    a_retry_without_new_attempts_is_noticed: RetryKeepsTheCount breaks amended_as_answered;
 }

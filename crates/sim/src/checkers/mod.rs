@@ -1,5 +1,6 @@
 //! One checker per promise. Each reads the history, and nothing else.
 
+mod amended_as_answered;
 mod bounded;
 mod cancel_wins;
 mod clocks;
@@ -63,6 +64,7 @@ pub fn check_all(log: &Log, coverage: &Coverage) -> Vec<Violation> {
     say("bounded", bounded::check(log));
     say("limits_hold", limits_hold::check(log, coverage));
     say("retried_as_asked", retried_as_asked::check(log, coverage));
+    say("amended_as_answered", amended_as_answered::check(log, coverage));
     say("never_panics", never_panics::check(log));
     violations
 }
