@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use punctual_core::{
-    Change, EndState, Fence, Limits, Loaded, OnExhausted, Outcome, Place, QueueSettings, Retention, Spec,
-    Standing, Task, Timestamp, WaitState, Waits,
+    Change, Draft, End, EndState, Fence, Limits, Loaded, OnExhausted, Outcome, Place, QueueSettings,
+    Retention, Spec, Standing, Task, Timestamp, WaitState, Waits,
 };
 
 use crate::targets::marked;
@@ -88,11 +89,21 @@ pub enum Bug {
     RunIsOnlyAnswered,
     /// A task that is tried again by a user is not given its attempts again.
     RetryKeepsTheCount,
+    /// A task that was read from the store has no deadline any more.
+    LoadedTasksForgetTheirDeadline,
+    /// A task expires a second too soon.
+    DeadlinesAreBroughtForward,
+    /// A task that has expired can still be cancelled, says the store.
+    ExpiredIsCalledCancelled,
+    /// That a task succeeded is written, and what it returned is not.
+    ResultsAreNotWritten,
+    /// What has ended is not found any more.
+    FindMissesWhatHasEnded,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 38] = [
+    pub const ALL: [Bug; 43] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -131,6 +142,11 @@ impl Bug {
         Bug::ChangeIsNotWritten,
         Bug::RunIsOnlyAnswered,
         Bug::RetryKeepsTheCount,
+        Bug::LoadedTasksForgetTheirDeadline,
+        Bug::DeadlinesAreBroughtForward,
+        Bug::ExpiredIsCalledCancelled,
+        Bug::ResultsAreNotWritten,
+        Bug::FindMissesWhatHasEnded,
     ];
 
     /// The bug of that name.
@@ -183,6 +199,16 @@ impl Bug {
                 let spec = Spec { payload: marked(&task.spec.payload, 0), ..(*task.spec).clone() };
                 Some(Change::Refiled { from: *from, task: Task { spec: spec.into(), ..task.clone() } })
             }
+            (Bug::ExpiredIsCalledCancelled, Change::Ended { from, task, end })
+                if end.state == EndState::Expired =>
+            {
+                let end = End { state: EndState::Cancelled, ..end.clone() };
+                Some(Change::Ended { from: *from, task: task.clone(), end })
+            }
+            (Bug::ResultsAreNotWritten, Change::Ended { from, task, end }) => {
+                let end = End { result: Bytes::new(), ..end.clone() };
+                Some(Change::Ended { from: *from, task: task.clone(), end })
+            }
             (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
             _ => Some(change.clone()),
         }
@@ -215,6 +241,15 @@ impl Bug {
             Bug::LanesNeverBlock => queue.on_exhausted = OnExhausted::DeadLetter,
             _ => {}
         }
+    }
+
+    /// What is asked for instead.
+    pub fn bend_draft(self, mut draft: Draft) -> Draft {
+        if self == Bug::DeadlinesAreBroughtForward {
+            let expires_at = draft.spec.expires_at.map(|at| at - Duration::from_secs(1));
+            draft.spec = Spec { expires_at, ..(*draft.spec).clone() }.into();
+        }
+        draft
     }
 
     /// What is heard of an attempt instead.
@@ -252,6 +287,11 @@ impl Bug {
         if self == Bug::FullPageLosesItsLastRow && loaded.tasks.len() == limit && limit > 1 {
             let at = limit - 2;
             loaded.tasks.remove(at);
+        }
+        if self == Bug::LoadedTasksForgetTheirDeadline {
+            for task in &mut loaded.tasks {
+                task.spec = Spec { expires_at: None, ..(*task.spec).clone() }.into();
+            }
         }
         if self == Bug::PagesRepeatATask && loaded.tasks.first().is_some_and(|task| one_in(task, 9)) {
             loaded.tasks.extend(loaded.tasks.first().cloned());

@@ -97,5 +97,9 @@ coverage!(
     retries_elsewhere,
     retries_asked_for_time,
     died,
+    expired,
+    starts_before_a_deadline,
+    results_seen,
+    ends_awaited,
     blocked,
 );

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use punctual_core::{Answer, Change};
 use punctual_core::{
-    Created, EndState, Epoch, Fence, Outcome, PartitionId, QueueId, QueueSettings, Spec, TaskId, Timestamp,
-    Token,
+    Created, EndState, Epoch, Fence, Found, Outcome, PartitionId, QueueId, QueueSettings, Spec, TaskId,
+    Timestamp, Token,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -154,6 +154,15 @@ pub enum Happening {
         /// How.
         end: Option<EndState>,
     },
+    /// Somebody looked a task up, or waited for its end.
+    Seen {
+        /// Which.
+        id: TaskId,
+        /// When they asked.
+        asked: Moment,
+        /// What they were shown; `None`: that there is no such task.
+        found: Option<Box<Found>>,
+    },
     /// A low-water mark was written above something that lives.
     MarkPassed(String),
     /// Something in a process panicked that should not have.
@@ -207,6 +216,11 @@ impl History {
         let mut log = self.log();
         let order = log.len() as u64;
         log.push((Moment { at, order }, happening));
+    }
+
+    /// The moment that comes next.
+    pub fn moment(&self, at: Timestamp) -> Moment {
+        Moment { at, order: self.log().len() as u64 }
     }
 
     /// All of it, in order.

@@ -101,7 +101,8 @@ async fn step(world: &mut World, users: &mut Users) {
             users.create(world, count);
         }
         45..48 => users.repeat(world),
-        48..68 => users.amend(world).await,
+        48..64 => users.amend(world).await,
+        64..68 => users.look(world),
         68..72 => users.toggle_queue(world),
         72..73 => {
             users.create(world, 60);
@@ -213,6 +214,12 @@ async fn look_at_the_end(world: &World, users: &Users) {
             Some(Found::Live(_)) | None => None,
         };
         world.history.note(world.clock.true_now().wall, Happening::Final { id, end });
+    }
+    for id in users.known.lock().expect("no user panics").clone() {
+        let asked = world.history.moment(world.clock.true_now().wall);
+        let found = world.faulty.find(id.partition(PARTITIONS), &[Query::Id(id)]).await.unwrap_or_default();
+        let found = found.into_iter().next().flatten().map(Box::new);
+        world.history.note(world.clock.true_now().wall, Happening::Seen { id, asked, found });
     }
 }
 

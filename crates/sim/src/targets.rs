@@ -131,9 +131,11 @@ impl Executor for Targets {
             let plan = Plan::from_bytes(&attempt.spec.payload);
             pass(Duration::from_millis(u64::from(plan.millis))).await;
             let outcome = match plan.at_first {
-                _ if calm.load(Ordering::Relaxed) => Outcome::Succeeded(Bytes::new()),
-                _ if attempt.token.attempt > u32::from(plan.times) => Outcome::Succeeded(Bytes::new()),
-                Trouble::None => Outcome::Succeeded(Bytes::new()),
+                _ if calm.load(Ordering::Relaxed) => Outcome::Succeeded(result_of(attempt.token)),
+                _ if attempt.token.attempt > u32::from(plan.times) => {
+                    Outcome::Succeeded(result_of(attempt.token))
+                }
+                Trouble::None => Outcome::Succeeded(result_of(attempt.token)),
                 Trouble::Fails => Outcome::Failed { error: "planned".into(), retry_after: None },
                 Trouble::Panics => {
                     on_record.returns(Outcome::Failed { error: PLANNED_PANIC.into(), retry_after: None });
@@ -162,6 +164,11 @@ impl Executor for Targets {
         names.extend(late.then(|| "late".into()));
         names
     }
+}
+
+/// No two attempts return the same.
+fn result_of(token: Token) -> Bytes {
+    format!("{} {}.{}", token.id, token.epoch.0, token.attempt).into()
 }
 
 /// Time passes on the paused clock.

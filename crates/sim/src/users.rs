@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use punctual::shell::Command;
+use punctual::shell::{Command, EndedOrForgotten};
 use punctual_core::{
     Amendment, Answer, Ask, Created, Draft, OnConflict, PartitionId, Priority, QueueId, Route, Spec, Target,
     TaskId, Timestamp,
@@ -83,8 +83,9 @@ impl Users {
             // Whole seconds, so that identities meet.
             spec.at = Timestamp::from_secs(spec.at.as_micros() / 1_000_000);
         }
-        if world.dice.chance(5) {
-            spec.expires_at = Some(spec.at + world.dice.up_to(Duration::from_secs(20)));
+        if world.dice.chance(10) {
+            let secs = *world.dice.pick(&[1, 5, 20]);
+            spec.expires_at = Some(spec.at + world.dice.up_to(Duration::from_secs(secs)));
         }
         if world.dice.chance(10) {
             spec.retry = Some(waits_of_its_own());
@@ -117,6 +118,10 @@ impl Users {
         let partition = draft.route.partition(PARTITIONS);
         let called = Happening::CreateCalled { no, queue: draft.queue, spec: draft.spec.clone() };
         history.note(clock.true_now().wall, called);
+        let draft = match world.bug {
+            Some(bug) => bug.bend_draft(draft),
+            None => draft,
+        };
         let answer = ask(world, partition, Ask::Create(vec![draft]));
         tokio::spawn(async move {
             let created = match answer.await {
@@ -135,6 +140,36 @@ impl Users {
                 Some(_) => {}
             }
             history.note(clock.true_now().wall, Happening::CreateAnswered { no, created });
+        });
+    }
+
+    /// Somebody looks a task up, or waits for its end.
+    pub fn look(&mut self, world: &mut World) {
+        let known = self.known.lock().expect("no user panics").clone();
+        if known.is_empty() {
+            return;
+        }
+        let id = *world.dice.pick(&known);
+        let (history, clock, store) = (world.history.clone(), world.clock.clone(), world.faulty.clone());
+        let asked = history.moment(clock.true_now().wall);
+        if world.dice.chance(60) {
+            tokio::spawn(async move {
+                let Ok(found) = store.find(id.partition(PARTITIONS), &[Query::Id(id)]).await else { return };
+                let found = found.into_iter().next().flatten().map(Box::new);
+                history.note(clock.true_now().wall, Happening::Seen { id, asked, found });
+            });
+            return;
+        }
+        let (reply, end) = oneshot::channel();
+        let owner = world.owners[usize::from(id.partition(PARTITIONS).0)];
+        world.tell(owner, Command::AwaitEnd { id, reply });
+        let coverage = world.coverage.clone();
+        tokio::spawn(async move {
+            if let Ok(Some(EndedOrForgotten::Ended(ended))) = end.await {
+                coverage.ends_awaited.count();
+                let found = Some(Box::new(Found::Ended(*ended)));
+                history.note(clock.true_now().wall, Happening::Seen { id, asked, found });
+            }
         });
     }
 

@@ -173,6 +173,9 @@ impl Wrapper for Watched {
                 found.take_if(|_| matches!(query, Query::Identity(_)));
             }
         }
+        if self.bug == Some(Bug::FindMissesWhatHasEnded) {
+            found.iter_mut().for_each(|found| _ = found.take_if(|found| matches!(found, Found::Ended(_))));
+        }
         Ok(found)
     }
 

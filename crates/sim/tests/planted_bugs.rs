@@ -64,4 +64,9 @@ planted! {
     a_change_that_was_not_written_is_noticed: ChangeIsNotWritten breaks amended_as_answered;
     a_run_that_was_only_answered_is_noticed: RunIsOnlyAnswered breaks amended_as_answered;
     a_retry_without_new_attempts_is_noticed: RetryKeepsTheCount breaks amended_as_answered;
+    a_deadline_that_was_forgotten_is_noticed: LoadedTasksForgetTheirDeadline breaks expires_in_time;
+    a_deadline_brought_forward_is_noticed: DeadlinesAreBroughtForward breaks expires_in_time;
+    an_expired_task_that_was_cancelled_is_noticed: ExpiredIsCalledCancelled breaks expires_in_time;
+    a_result_that_was_not_written_is_missed: ResultsAreNotWritten breaks results_kept;
+    an_ended_task_that_is_not_found_is_missed: FindMissesWhatHasEnded breaks results_kept;
 }

@@ -4,6 +4,7 @@ mod amended_as_answered;
 mod bounded;
 mod cancel_wins;
 mod clocks;
+mod expires_in_time;
 mod fences_grow;
 mod finished_once;
 mod in_order;
@@ -14,6 +15,7 @@ mod never_early;
 mod never_lost;
 mod never_panics;
 mod one_at_a_time;
+mod results_kept;
 mod retried_as_asked;
 mod same_is_same;
 mod served_again;
@@ -65,6 +67,8 @@ pub fn check_all(log: &Log, coverage: &Coverage) -> Vec<Violation> {
     say("limits_hold", limits_hold::check(log, coverage));
     say("retried_as_asked", retried_as_asked::check(log, coverage));
     say("amended_as_answered", amended_as_answered::check(log, coverage));
+    say("expires_in_time", expires_in_time::check(log, &view, coverage));
+    say("results_kept", results_kept::check(log, coverage));
     say("never_panics", never_panics::check(log));
     violations
 }
