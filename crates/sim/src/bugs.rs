@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::{
-    Change, Draft, End, EndState, Fence, Limits, Loaded, OnExhausted, Outcome, Place, QueueSettings,
-    Retention, Spec, Standing, Task, Timestamp, WaitState, Waits,
+    Change, Draft, End, EndState, Fence, Limits, Loaded, OnExhausted, Outcome, Place, Priority,
+    QueueSettings, Retention, Spec, Standing, Task, Timestamp, WaitState, Waits,
 };
 
 use crate::targets::marked;
@@ -99,11 +99,17 @@ pub enum Bug {
     ResultsAreNotWritten,
     /// What has ended is not found any more.
     FindMissesWhatHasEnded,
+    /// A node's clock is behind what its own machine shows.
+    ClockRunsBehind,
+    /// Tasks are read so slowly that they are due before they come.
+    LoadsTakeLongerThanTheyLookAhead,
+    /// What is most urgent goes last.
+    PrioritiesAreTurnedRound,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 43] = [
+    pub const ALL: [Bug; 46] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -147,6 +153,9 @@ impl Bug {
         Bug::ExpiredIsCalledCancelled,
         Bug::ResultsAreNotWritten,
         Bug::FindMissesWhatHasEnded,
+        Bug::ClockRunsBehind,
+        Bug::LoadsTakeLongerThanTheyLookAhead,
+        Bug::PrioritiesAreTurnedRound,
     ];
 
     /// The bug of that name.
@@ -248,6 +257,10 @@ impl Bug {
         if self == Bug::DeadlinesAreBroughtForward {
             let expires_at = draft.spec.expires_at.map(|at| at - Duration::from_secs(1));
             draft.spec = Spec { expires_at, ..(*draft.spec).clone() }.into();
+        }
+        if self == Bug::PrioritiesAreTurnedRound && draft.spec.lane.is_none() {
+            let level = Priority::LAST.level() - draft.priority.level();
+            draft.priority = Priority::new(level).unwrap_or_default();
         }
         draft
     }

@@ -100,6 +100,10 @@ coverage!(
     expired,
     starts_before_a_deadline,
     results_seen,
+    rushes,
+    starts_on_time,
+    starts_kept_waiting,
+    starts_ahead_of_others,
     ends_awaited,
     blocked,
 );

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use punctual_core::{Answer, Change};
 use punctual_core::{
-    Created, EndState, Epoch, Fence, Found, Outcome, PartitionId, QueueId, QueueSettings, Spec, TaskId,
-    Timestamp, Token,
+    Created, EndState, Epoch, Fence, Found, Outcome, PartitionId, Priority, QueueId, QueueSettings, Spec,
+    TaskId, Timestamp, Token,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -37,6 +37,8 @@ pub enum Happening {
         no: u64,
         /// In which queue.
         queue: QueueId,
+        /// How urgent.
+        priority: Priority,
         /// For what.
         spec: Arc<Spec>,
     },

@@ -69,6 +69,10 @@ pub fn run(seed: u64, bug: Option<Bug>, keep_log: bool) -> Outcome {
         calm(&mut world).await;
         let mut unfinished = heal(&mut world, &mut users).await;
         if unfinished == 0 {
+            users.rush(&mut world);
+            unfinished = heal(&mut world, &mut users).await;
+        }
+        if unfinished == 0 {
             drill(&mut world, &mut users).await;
             unfinished = heal(&mut world, &mut users).await;
         }

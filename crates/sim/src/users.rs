@@ -34,6 +34,8 @@ pub struct Users {
 const LANES: u64 = 6;
 /// More than a node may hold of one partition, or of three.
 const DELUGE: usize = 350;
+/// Some times more than all slots of all nodes.
+const RUSH: usize = 60;
 
 impl Users {
     /// Somebody asks for a few tasks, or for many.
@@ -60,6 +62,22 @@ impl Users {
             self.send_create(world, Draft { route, queue, priority, spec: spec.into(), on_conflict });
         }
         world.coverage.deluges.count();
+    }
+
+    /// Many ask for tasks of all priorities, at nearly one time, that take longer than there are slots for.
+    pub fn rush(&mut self, world: &mut World) {
+        let at = world.clock.true_now().wall + Duration::from_secs(1);
+        for _ in 0..RUSH {
+            let mut spec = Spec::new(Target::Handler("work".into()), at);
+            spec.at = at + world.dice.up_to(Duration::from_millis(500));
+            let millis = *world.dice.pick(&[10, 200, 900]);
+            spec.payload = Plan { at_first: Trouble::None, times: 1, millis }.to_bytes();
+            let queue = *world.dice.pick(&[BLOCKING, FLOWING]);
+            let priority = Priority::new(world.dice.below(10) as u8).unwrap_or_default();
+            let (route, on_conflict) = (Route::anywhere(world.dice.roll() as u32), OnConflict::default());
+            self.send_create(world, Draft { route, queue, priority, spec: spec.into(), on_conflict });
+        }
+        world.coverage.rushes.count();
     }
 
     /// Somebody asks for the very same task again.
@@ -116,7 +134,8 @@ impl Users {
         let (history, clock, known) = (world.history.clone(), world.clock.clone(), self.known.clone());
         let coverage = world.coverage.clone();
         let partition = draft.route.partition(PARTITIONS);
-        let called = Happening::CreateCalled { no, queue: draft.queue, spec: draft.spec.clone() };
+        let (queue, priority, spec) = (draft.queue, draft.priority, draft.spec.clone());
+        let called = Happening::CreateCalled { no, queue, priority, spec };
         history.note(clock.true_now().wall, called);
         let draft = match world.bug {
             Some(bug) => bug.bend_draft(draft),

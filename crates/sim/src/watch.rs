@@ -141,6 +141,9 @@ impl Wrapper for Watched {
         until: Timestamp,
         limit: usize,
     ) -> Result<Loaded, StoreError> {
+        if self.bug == Some(Bug::LoadsTakeLongerThanTheyLookAhead) {
+            pass(Duration::from_secs(6)).await;
+        }
         let mut loaded = self.store.load(partition, window, from, until, limit).await?;
         if let Some(bug) = self.bug {
             bug.bend_loaded(limit, &mut loaded);

@@ -118,14 +118,15 @@ impl World {
             clock: self.clock.clone(),
             coverage: self.coverage.clone(),
         };
-        let mut clock = Clock::simulated(self.nodes[node].clock.clone());
-        if self.bug == Some(Bug::ClockRunsAhead) {
-            let ahead = self.nodes[node].clock.ahead(50_000);
-            clock = Clock::simulated(ahead);
-        }
+        let misread_micros = match self.bug {
+            Some(Bug::ClockRunsAhead) => 50_000,
+            Some(Bug::ClockRunsBehind) => -50_000,
+            _ => 0,
+        };
+        let clock = Clock::simulated(self.nodes[node].clock.off_by(misread_micros));
         // A machine may start with a date a day ahead; no run takes an hour.
         let hour = Duration::from_secs(3_600);
-        clock = clock.guard(Duration::from_secs(600), hour).guard_start(hour);
+        let clock = clock.guard(Duration::from_secs(600), hour).guard_start(hour);
         let parts = Parts {
             store: Arc::new(Remote(self.faulty.clone())),
             executor: Arc::new(self.targets(node, process)),

@@ -69,4 +69,7 @@ planted! {
     an_expired_task_that_was_cancelled_is_noticed: ExpiredIsCalledCancelled breaks expires_in_time;
     a_result_that_was_not_written_is_missed: ResultsAreNotWritten breaks results_kept;
     an_ended_task_that_is_not_found_is_missed: FindMissesWhatHasEnded breaks results_kept;
+    a_clock_that_runs_behind_is_noticed: ClockRunsBehind breaks on_time;
+    loads_that_take_too_long_are_noticed: LoadsTakeLongerThanTheyLookAhead breaks on_time;
+    priorities_turned_round_are_noticed: PrioritiesAreTurnedRound breaks by_priority;
 }

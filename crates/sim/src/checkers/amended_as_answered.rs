@@ -66,7 +66,7 @@ struct Call {
 impl Judge<'_> {
     fn note(&mut self, now: Moment, happening: &Happening) {
         match happening {
-            Happening::CreateCalled { no, queue, spec } => {
+            Happening::CreateCalled { no, queue, spec, .. } => {
                 let is_replaceable = spec.identity(*queue).is_some_and(|key| self.replaceable.contains(&key));
                 if !is_replaceable {
                     self.creates.insert(*no, spec.clone());

@@ -72,7 +72,7 @@ impl Keys {
                     self.written(now, change, patience, found);
                 }
             }
-            Happening::CreateCalled { no, queue, spec } => self.called(*no, *queue, spec),
+            Happening::CreateCalled { no, queue, spec, .. } => self.called(*no, *queue, spec),
             Happening::CreateAnswered { no, created: Some(Created::Past) } => {
                 let Some((id, at)) = self.asked.get(no) else { return };
                 if !patience.is_forgettable(now, *at) {

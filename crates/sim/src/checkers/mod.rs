@@ -2,6 +2,7 @@
 
 mod amended_as_answered;
 mod bounded;
+mod by_priority;
 mod cancel_wins;
 mod clocks;
 mod expires_in_time;
@@ -14,12 +15,14 @@ mod low_water;
 mod never_early;
 mod never_lost;
 mod never_panics;
+mod on_time;
 mod one_at_a_time;
 mod results_kept;
 mod retried_as_asked;
 mod same_is_same;
 mod served_again;
 mod view;
+mod waiting;
 
 use crate::coverage::Coverage;
 use crate::history::{Happening, Moment};
@@ -69,6 +72,9 @@ pub fn check_all(log: &Log, coverage: &Coverage) -> Vec<Violation> {
     say("amended_as_answered", amended_as_answered::check(log, coverage));
     say("expires_in_time", expires_in_time::check(log, &view, coverage));
     say("results_kept", results_kept::check(log, coverage));
+    let waited = waiting::of(log, &view);
+    say("on_time", on_time::check(log, &waited, coverage));
+    say("by_priority", by_priority::check(&waited, coverage));
     say("never_panics", never_panics::check(log));
     violations
 }
