@@ -207,21 +207,20 @@ async fn release_blocked_lanes(world: &mut World, users: &mut Users) -> usize {
     page.tasks.len()
 }
 
-/// Notes how each task ended, from the store itself.
+/// Notes how each task ended, from the store itself, and what whoever asks is shown.
 async fn look_at_the_end(world: &World, users: &Users) {
     let known = users.known.lock().expect("no user panics").clone();
     for id in known {
-        let found = world.store.find(id.partition(PARTITIONS), &[Query::Id(id)]).await.unwrap_or_default();
+        let (partition, query) = (id.partition(PARTITIONS), [Query::Id(id)]);
+        let found = world.store.find(partition, &query).await.unwrap_or_default();
         let end = match found.into_iter().next().flatten() {
             Some(Found::Ended(ended)) => Some(ended.end.state),
             Some(Found::Forgotten { state, .. }) => Some(state),
             Some(Found::Live(_)) | None => None,
         };
         world.history.note(world.clock.true_now().wall, Happening::Final { id, end });
-    }
-    for id in users.known.lock().expect("no user panics").clone() {
         let asked = world.history.moment(world.clock.true_now().wall);
-        let found = world.faulty.find(id.partition(PARTITIONS), &[Query::Id(id)]).await.unwrap_or_default();
+        let found = world.faulty.find(partition, &query).await.unwrap_or_default();
         let found = found.into_iter().next().flatten().map(Box::new);
         world.history.note(world.clock.true_now().wall, Happening::Seen { id, asked, found });
     }
