@@ -113,6 +113,8 @@ pub enum Happening {
         /// What.
         changes: Vec<Change>,
     },
+    /// The store took some of these changes, and nobody knows which.
+    Torn(Vec<Change>),
     /// The store gave a partition to somebody.
     Claimed {
         /// Which.

@@ -48,6 +48,8 @@ impl Watched {
                 // What the owner believes is written, whatever a planted bug made of it.
                 self.written(*fence, &asked[place].1);
                 self.check_marks(*fence, changes).await;
+            } else if *tear != Tear::Whole {
+                self.history.note(self.clock.true_now().wall, Happening::Torn(changes.clone()));
             }
         }
         answers

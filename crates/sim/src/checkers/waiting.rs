@@ -29,8 +29,8 @@ pub struct Waited {
 /// Attempts that began when all was calm, in order.
 ///
 /// A task is ready when it is due, its row is written, its partition is served, its queue is not paused, and the task
-/// before it in its lane has ended. Nothing is said of tasks that may wait for something else: a destination, a handler
-/// that was registered late, a queue with limits.
+/// before it in its lane has ended. Nothing is said of tasks that may wait for something else (a destination, a handler
+/// that was registered late, a queue with limits), or whose last change was cut.
 pub fn of(log: &Log, view: &View) -> Vec<Waited> {
     let mut world = Seen::default();
     let mut waited = Vec::new();
@@ -44,6 +44,7 @@ pub fn of(log: &Log, view: &View) -> Vec<Waited> {
                 world.taken.insert(fence.partition, (moment.at, *process));
             }
             Happening::Written { changes, .. } => world.written(*moment, changes),
+            Happening::Torn(changes) => world.torn(changes),
             Happening::Started { process, token, spec, .. } => {
                 let Some(task) = view.tasks.get(&token.id) else { continue };
                 let ready = world.ready(*process, *token, spec);
@@ -84,6 +85,15 @@ impl Seen {
                     self.freed.extend(task.lane_id().map(|lane| (lane, now.at)));
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Nobody knows when these tasks are due until that is written again.
+    fn torn(&mut self, changes: &[Change]) {
+        for change in changes {
+            if let Change::Revived(task) | Change::Refiled { task, .. } = change {
+                self.due.remove(&task.id);
             }
         }
     }
