@@ -353,7 +353,11 @@ impl Node {
                     out.push((fence, Effect::StartAttempt(attempt)));
                 }
                 Effect::StopAttempt(token) => {
-                    self.gate.ended(now, fence.partition, token.id.seq, Conduct::Bad);
+                    // One that was called off before it began says nothing about its destination.
+                    let live = self.live.get(&(fence.partition, token.id.seq));
+                    let began = live.is_some_and(|live| live.token == token);
+                    let conduct = if began { Conduct::Bad } else { Conduct::Neither };
+                    self.gate.ended(now, fence.partition, token.id.seq, conduct);
                     out.push((fence, Effect::StopAttempt(token)));
                 }
                 other => out.push((fence, other)),
