@@ -23,8 +23,7 @@ async fn main() -> Result<(), Error> {
     println!("task {id} waits");
     println!("{}", scheduler.result(id).await?.read::<String>()?);
 
-    let ended = Filter { ended: true, ..Filter::default() };
-    let greetings = scheduler.list(&ended, None, 1_000).await?.tasks.len();
+    let greetings = scheduler.list(&Filter::ended(), None, 1_000).await?.tasks.len();
     println!("{greetings} greetings in ./punctual-data; run it again, and it is one more");
     scheduler.stop(Duration::from_secs(1)).await
 }

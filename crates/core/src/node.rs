@@ -132,8 +132,8 @@ impl Node {
         match self.engines.get(partition).is_some() {
             true => self.drive(now, partition, Event::AttemptEnded(token, outcome), out),
             false => {
-                // Its partition has gone elsewhere, and the report goes after it.
-                self.live.remove(&key);
+                // Its partition has gone elsewhere, and the report goes after it. A later attempt may still run here.
+                self.forget_attempt(partition, token);
                 out.push((Fence { partition, ..Fence::default() }, Effect::ForwardReport(token, outcome)));
             }
         }
@@ -147,7 +147,7 @@ impl Node {
         inheritance.suspects = self.suspects.remove(&partition).unwrap_or_default();
         inheritance.live.retain(|(token, task)| !is_outdated(*token, task));
         let lives: Vec<Token> = inheritance.live.iter().map(|(token, _)| *token).collect();
-        self.drop_lives_except(partition, &lives, now);
+        self.drop_lives_except(now, fence, &lives, out);
         let mut effects = std::mem::take(&mut self.effects);
         let engine = Engine::take_over(now, fence, self.settings.clone(), inheritance, &mut effects);
         self.engines.insert(engine);
@@ -353,7 +353,11 @@ impl Node {
                     out.push((fence, Effect::StartAttempt(attempt)));
                 }
                 Effect::StopAttempt(token) => {
-                    self.gate.ended(now, fence.partition, token.id.seq, Conduct::Bad);
+                    // One that was called off before it began says nothing about its destination.
+                    let live = self.live.get(&(fence.partition, token.id.seq));
+                    let began = live.is_some_and(|live| live.token == token);
+                    let conduct = if began { Conduct::Bad } else { Conduct::Neither };
+                    self.gate.ended(now, fence.partition, token.id.seq, conduct);
                     out.push((fence, Effect::StopAttempt(token)));
                 }
                 other => out.push((fence, other)),
@@ -374,12 +378,14 @@ impl Node {
         }
     }
 
-    /// After a take-over, attempts whose task has ended or gone are nobody's concern.
-    fn drop_lives_except(&mut self, partition: PartitionId, keep: &[Token], now: Now) {
-        for token in self.live_of(partition) {
-            if !keep.contains(&token) {
-                self.live.remove(&(partition, token.id.seq));
-                self.gate.ended(now, partition, token.id.seq, Conduct::Neither);
+    /// After a take-over, attempts whose task has ended or was started elsewhere are nobody's concern: what still runs
+    /// of them is stopped, because it would run beside what its slot is given to.
+    fn drop_lives_except(&mut self, now: Now, fence: Fence, keep: &[Token], out: &mut Effects) {
+        let partition = fence.partition;
+        for token in self.live_of(partition).into_iter().filter(|token| !keep.contains(token)) {
+            self.live.remove(&(partition, token.id.seq));
+            if self.gate.ended(now, partition, token.id.seq, Conduct::Neither) {
+                out.push((fence, Effect::StopAttempt(token)));
             }
         }
     }

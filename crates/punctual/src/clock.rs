@@ -257,8 +257,8 @@ impl SimulatedClock {
     }
 
     /// The same clock, read wrong by so much: for planting a bug.
-    pub fn ahead(&self, micros: u64) -> SimulatedClock {
-        let wall_origin = self.wall_origin + Duration::from_micros(micros);
+    pub fn off_by(&self, micros: i64) -> SimulatedClock {
+        let wall_origin = Timestamp::from_micros(self.wall_origin.as_micros() + micros);
         SimulatedClock { wall_origin, ..self.clone() }
     }
 

@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
-use punctual_core::{Change, EndState, Fence, Loaded, Retention, Standing, Task, Timestamp};
+use bytes::Bytes;
+use punctual_core::{
+    Change, Draft, End, EndState, Fence, Limits, Loaded, OnExhausted, Outcome, Place, Priority,
+    QueueSettings, Retention, Spec, Standing, Task, Timestamp, WaitState, Waits,
+};
+
+use crate::targets::marked;
 
 /// A bug to plant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,11 +57,59 @@ pub enum Bug {
     PagesRepeatATask,
     /// A take-over reads through everything that ever was, and takes its time.
     TakeoverReadsEverything,
+    /// A node runs one attempt more than it may.
+    OneSlotTooMany,
+    /// A queue runs as much at once as there are slots, whatever it was told.
+    QueueLimitIsIgnored,
+    /// A queue starts as fast as it can.
+    RateIsIgnored,
+    /// A paused queue goes on.
+    PauseIsIgnored,
+    /// A destination gets whatever there is for it.
+    DestinationLimitIsIgnored,
+    /// A destination that fails is called all the same.
+    BreakerNeverOpens,
+    /// A task is tried once more than it may be.
+    OneAttemptTooMany,
+    /// A task is given up one attempt too soon.
+    OneAttemptTooFew,
+    /// Retries come in half the time.
+    WaitsAreTooShort,
+    /// A retry is filed where its task lay before: a new owner starts it at once.
+    RetryWaitsAreNotWritten,
+    /// A target that asks for time is not heard.
+    RetryAfterIsIgnored,
+    /// A head that has run out of attempts dies, and its lane goes on, whatever its queue says.
+    LanesNeverBlock,
+    /// A move is acknowledged and not written.
+    MoveIsNotWritten,
+    /// A change is acknowledged, and the old payload is written.
+    ChangeIsNotWritten,
+    /// Whoever has a task run now is told that it was done, and nothing is.
+    RunIsOnlyAnswered,
+    /// A task that is tried again by a user is not given its attempts again.
+    RetryKeepsTheCount,
+    /// A task that was read from the store has no deadline any more.
+    LoadedTasksForgetTheirDeadline,
+    /// A task expires a second too soon.
+    DeadlinesAreBroughtForward,
+    /// A task that has expired can still be cancelled, says the store.
+    ExpiredIsCalledCancelled,
+    /// That a task succeeded is written, and what it returned is not.
+    ResultsAreNotWritten,
+    /// What has ended is not found any more.
+    FindMissesWhatHasEnded,
+    /// A node's clock is behind what its own machine shows.
+    ClockRunsBehind,
+    /// Tasks are read so slowly that they are due before they come.
+    LoadsTakeLongerThanTheyLookAhead,
+    /// What is most urgent goes last.
+    PrioritiesAreTurnedRound,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 22] = [
+    pub const ALL: [Bug; 46] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -78,6 +132,30 @@ impl Bug {
         Bug::LimitsAreIgnored,
         Bug::PagesRepeatATask,
         Bug::TakeoverReadsEverything,
+        Bug::OneSlotTooMany,
+        Bug::QueueLimitIsIgnored,
+        Bug::RateIsIgnored,
+        Bug::PauseIsIgnored,
+        Bug::DestinationLimitIsIgnored,
+        Bug::BreakerNeverOpens,
+        Bug::OneAttemptTooMany,
+        Bug::OneAttemptTooFew,
+        Bug::WaitsAreTooShort,
+        Bug::RetryWaitsAreNotWritten,
+        Bug::RetryAfterIsIgnored,
+        Bug::LanesNeverBlock,
+        Bug::MoveIsNotWritten,
+        Bug::ChangeIsNotWritten,
+        Bug::RunIsOnlyAnswered,
+        Bug::RetryKeepsTheCount,
+        Bug::LoadedTasksForgetTheirDeadline,
+        Bug::DeadlinesAreBroughtForward,
+        Bug::ExpiredIsCalledCancelled,
+        Bug::ResultsAreNotWritten,
+        Bug::FindMissesWhatHasEnded,
+        Bug::ClockRunsBehind,
+        Bug::LoadsTakeLongerThanTheyLookAhead,
+        Bug::PrioritiesAreTurnedRound,
     ];
 
     /// The bug of that name.
@@ -114,8 +192,86 @@ impl Bug {
                 let task = Task { attempts: 0, forgiven: 0, ..task.clone() };
                 Some(Change::Refiled { from: *from, task })
             }
+            (Bug::RetryWaitsAreNotWritten, Change::Refiled { from, task })
+                if task.state == WaitState::Retrying =>
+            {
+                let (Place::Window(_, key) | Place::Parked(_, key)) = from;
+                let task = Task { wake_at: key.wake_at, ..task.clone() };
+                Some(Change::Refiled { from: *from, task })
+            }
+            (Bug::MoveIsNotWritten, Change::Refiled { task, .. })
+                if task.spec.first_at.is_some() && task.spec.at == task.wake_at =>
+            {
+                None
+            }
+            (Bug::ChangeIsNotWritten, Change::Refiled { from, task }) => {
+                let spec = Spec { payload: marked(&task.spec.payload, 0), ..(*task.spec).clone() };
+                Some(Change::Refiled { from: *from, task: Task { spec: spec.into(), ..task.clone() } })
+            }
+            (Bug::ExpiredIsCalledCancelled, Change::Ended { from, task, end })
+                if end.state == EndState::Expired =>
+            {
+                let end = End { state: EndState::Cancelled, ..end.clone() };
+                Some(Change::Ended { from: *from, task: task.clone(), end })
+            }
+            (Bug::ResultsAreNotWritten, Change::Ended { from, task, end }) => {
+                let end = End { result: Bytes::new(), ..end.clone() };
+                Some(Change::Ended { from: *from, task: task.clone(), end })
+            }
             (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
             _ => Some(change.clone()),
+        }
+    }
+
+    /// What a node goes by instead.
+    pub fn bend_limits(self, limits: &mut Limits) {
+        match self {
+            Bug::LimitsAreIgnored => {
+                limits.window_max = 100_000;
+                limits.loaded_max = 100_000;
+                limits.look_ahead = Duration::from_secs(3_600);
+            }
+            Bug::OneSlotTooMany => limits.running_max += 1,
+            Bug::DestinationLimitIsIgnored => limits.destination_running_max = 1_000,
+            Bug::BreakerNeverOpens => limits.breaker_failures = 1_000,
+            _ => {}
+        }
+    }
+
+    /// What a node takes for a queue's settings instead.
+    pub fn bend_queue(self, queue: &mut QueueSettings) {
+        match self {
+            Bug::QueueLimitIsIgnored => queue.running_max = None,
+            Bug::RateIsIgnored => queue.rate = None,
+            Bug::PauseIsIgnored => queue.paused = false,
+            Bug::OneAttemptTooMany => queue.retry.attempts_max += 1,
+            Bug::OneAttemptTooFew => queue.retry.attempts_max -= 1,
+            Bug::WaitsAreTooShort => halve(&mut queue.retry.waits),
+            Bug::LanesNeverBlock => queue.on_exhausted = OnExhausted::DeadLetter,
+            _ => {}
+        }
+    }
+
+    /// What is asked for instead.
+    pub fn bend_draft(self, mut draft: Draft) -> Draft {
+        if self == Bug::DeadlinesAreBroughtForward {
+            let expires_at = draft.spec.expires_at.map(|at| at - Duration::from_secs(1));
+            draft.spec = Spec { expires_at, ..(*draft.spec).clone() }.into();
+        }
+        if self == Bug::PrioritiesAreTurnedRound && draft.spec.lane.is_none() {
+            let level = Priority::LAST.level() - draft.priority.level();
+            draft.priority = Priority::new(level).unwrap_or_default();
+        }
+        draft
+    }
+
+    /// What is heard of an attempt instead.
+    pub fn bend_outcome(self, outcome: Outcome) -> Outcome {
+        match (self, outcome) {
+            (Bug::RetryAfterIsIgnored, Outcome::Failed { error, .. }) => {
+                Outcome::Failed { error, retry_after: None }
+            }
+            (_, outcome) => outcome,
         }
     }
 
@@ -145,9 +301,21 @@ impl Bug {
             let at = limit - 2;
             loaded.tasks.remove(at);
         }
+        if self == Bug::LoadedTasksForgetTheirDeadline {
+            for task in &mut loaded.tasks {
+                task.spec = Spec { expires_at: None, ..(*task.spec).clone() }.into();
+            }
+        }
         if self == Bug::PagesRepeatATask && loaded.tasks.first().is_some_and(|task| one_in(task, 9)) {
             loaded.tasks.extend(loaded.tasks.first().cloned());
         }
+    }
+}
+
+fn halve(waits: &mut Waits) {
+    match waits {
+        Waits::Growing { min, max, .. } => (*min, *max) = (*min / 2, *max / 2),
+        Waits::Listed(waits) => waits.to_mut().iter_mut().for_each(|wait| *wait /= 2),
     }
 }
 

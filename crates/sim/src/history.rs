@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use punctual_core::{Answer, Change};
 use punctual_core::{
-    Created, EndState, Epoch, Fence, LaneId, PartitionId, QueueId, Spec, TaskId, Timestamp, Token,
+    Created, EndState, Epoch, Fence, Found, Outcome, PartitionId, Priority, QueueId, QueueSettings, Spec,
+    TaskId, Timestamp, Token,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -36,6 +37,8 @@ pub enum Happening {
         no: u64,
         /// In which queue.
         queue: QueueId,
+        /// How urgent.
+        priority: Priority,
         /// For what.
         spec: Arc<Spec>,
     },
@@ -75,17 +78,33 @@ pub enum Happening {
         token: Token,
         /// What that machine's wall clock showed.
         wall: Timestamp,
-        /// When the task was due, as the attempt was told.
-        due: Timestamp,
-        /// Its lane.
-        lane: Option<LaneId>,
+        /// What it was told to do.
+        spec: Arc<Spec>,
     },
     /// An attempt is over: it returned, was stopped, or died with its process.
     Stopped {
         /// Which.
         token: Token,
-        /// Whether it did what it should.
-        succeeded: bool,
+        /// What it returned; `None`: it did not get so far.
+        outcome: Option<Outcome>,
+    },
+    /// A process heard how an attempt ended.
+    Reported {
+        /// Which process.
+        process: Process,
+        /// Which attempt.
+        token: Token,
+        /// How.
+        outcome: Outcome,
+    },
+    /// So many nodes share the work.
+    Nodes(u32),
+    /// A queue has these settings from now on.
+    QueueSet {
+        /// Which.
+        queue: QueueId,
+        /// What they are.
+        settings: Box<QueueSettings>,
     },
     /// The store took these changes whole.
     Written {
@@ -94,6 +113,8 @@ pub enum Happening {
         /// What.
         changes: Vec<Change>,
     },
+    /// The store took some of these changes, and nobody knows which.
+    Torn(Vec<Change>),
     /// The store gave a partition to somebody.
     Claimed {
         /// Which.
@@ -105,6 +126,8 @@ pub enum Happening {
     Keeps(Keeps),
     /// A node's wall clock was set, and is off by so much now.
     ClockSet {
+        /// Which node.
+        node: usize,
         /// In microseconds; ahead when positive.
         error_micros: i64,
     },
@@ -134,6 +157,15 @@ pub enum Happening {
         id: TaskId,
         /// How.
         end: Option<EndState>,
+    },
+    /// Somebody looked a task up, or waited for its end.
+    Seen {
+        /// Which.
+        id: TaskId,
+        /// When they asked.
+        asked: Moment,
+        /// What they were shown; `None`: that there is no such task.
+        found: Option<Box<Found>>,
     },
     /// A low-water mark was written above something that lives.
     MarkPassed(String),
@@ -168,6 +200,8 @@ pub enum Amending {
     Cancel,
     /// Another time.
     Move(Timestamp),
+    /// Another payload, which has this mark, and perhaps another target.
+    Change(u32),
     /// Now.
     Run,
     /// Again.
@@ -186,6 +220,11 @@ impl History {
         let mut log = self.log();
         let order = log.len() as u64;
         log.push((Moment { at, order }, happening));
+    }
+
+    /// The moment that comes next.
+    pub fn moment(&self, at: Timestamp) -> Moment {
+        Moment { at, order: self.log().len() as u64 }
     }
 
     /// All of it, in order.

@@ -10,6 +10,7 @@ pub mod dice;
 pub mod history;
 pub mod process;
 pub mod run;
+pub mod settings;
 pub mod targets;
 pub mod users;
 pub mod watch;

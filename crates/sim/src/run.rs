@@ -69,6 +69,10 @@ pub fn run(seed: u64, bug: Option<Bug>, keep_log: bool) -> Outcome {
         calm(&mut world).await;
         let mut unfinished = heal(&mut world, &mut users).await;
         if unfinished == 0 {
+            users.rush(&mut world);
+            unfinished = heal(&mut world, &mut users).await;
+        }
+        if unfinished == 0 {
             drill(&mut world, &mut users).await;
             unfinished = heal(&mut world, &mut users).await;
         }
@@ -101,7 +105,8 @@ async fn step(world: &mut World, users: &mut Users) {
             users.create(world, count);
         }
         45..48 => users.repeat(world),
-        48..68 => users.amend(world),
+        48..64 => users.amend(world).await,
+        64..68 => users.look(world),
         68..72 => users.toggle_queue(world),
         72..73 => {
             users.create(world, 60);
@@ -202,17 +207,22 @@ async fn release_blocked_lanes(world: &mut World, users: &mut Users) -> usize {
     page.tasks.len()
 }
 
-/// Notes how each task ended, from the store itself.
+/// Notes how each task ended, from the store itself, and what whoever asks is shown.
 async fn look_at_the_end(world: &World, users: &Users) {
     let known = users.known.lock().expect("no user panics").clone();
     for id in known {
-        let found = world.store.find(id.partition(PARTITIONS), &[Query::Id(id)]).await.unwrap_or_default();
+        let (partition, query) = (id.partition(PARTITIONS), [Query::Id(id)]);
+        let found = world.store.find(partition, &query).await.unwrap_or_default();
         let end = match found.into_iter().next().flatten() {
             Some(Found::Ended(ended)) => Some(ended.end.state),
             Some(Found::Forgotten { state, .. }) => Some(state),
             Some(Found::Live(_)) | None => None,
         };
         world.history.note(world.clock.true_now().wall, Happening::Final { id, end });
+        let asked = world.history.moment(world.clock.true_now().wall);
+        let found = world.faulty.find(partition, &query).await.unwrap_or_default();
+        let found = found.into_iter().next().flatten().map(Box::new);
+        world.history.note(world.clock.true_now().wall, Happening::Seen { id, asked, found });
     }
 }
 
@@ -284,7 +294,7 @@ fn judge(world: &World, unfinished: usize, keep_log: bool) -> Outcome {
     let log = world.history.log().clone();
     let dropped = log.iter().filter(|(_, happening)| matches!(happening, Happening::Dropped { .. }));
     world.coverage.tasks_dropped.add(dropped.count() as u64);
-    let mut violations = checkers::check_all(&log);
+    let mut violations = checkers::check_all(&log, &world.coverage);
     if unfinished > 0 {
         violations.push(Violation::new(
             "heals",

@@ -9,6 +9,7 @@ use punctual::clock::SimulatedClock;
 use punctual::{Executor, Running};
 use punctual_core::{Attempt, Outcome, Token};
 
+use crate::bugs::Bug;
 use crate::history::{Happening, History, Process};
 
 /// What a task does, written in its payload.
@@ -35,21 +36,45 @@ pub enum Trouble {
     Hangs,
     /// It fails for good.
     GivesUp,
+    /// It fails, and says when to come again.
+    AsksForTime,
 }
 
+/// What a target that asks for time asks for: more than most waits.
+const TIME_ASKED_FOR: Duration = Duration::from_secs(4);
+
 impl Plan {
-    /// The payload.
+    /// The payload, without a mark.
     pub fn to_bytes(self) -> Bytes {
         let [high, low] = self.millis.to_be_bytes();
-        Bytes::copy_from_slice(&[self.at_first as u8, self.times, high, low])
+        marked(&[self.at_first as u8, self.times, high, low], 0)
     }
 
     fn from_bytes(bytes: &[u8]) -> Plan {
-        let troubles = [Trouble::None, Trouble::Fails, Trouble::Panics, Trouble::Hangs, Trouble::GivesUp];
-        let &[trouble, times, high, low] = bytes else { panic!("a payload of ours has four bytes") };
+        let troubles = [
+            Trouble::None,
+            Trouble::Fails,
+            Trouble::Panics,
+            Trouble::Hangs,
+            Trouble::GivesUp,
+            Trouble::AsksForTime,
+        ];
+        let &[trouble, times, high, low, ..] = bytes else { panic!("a payload of ours begins with a plan") };
         let at_first = troubles.get(usize::from(trouble)).copied().unwrap_or(Trouble::None);
         Plan { at_first, times, millis: u16::from_be_bytes([high, low]) }
     }
+}
+
+const PLAN_LEN: usize = 4;
+
+/// The same plan with a mark, by which a payload that was changed is told from what it was.
+pub fn marked(payload: &[u8], mark: u32) -> Bytes {
+    [&payload[..PLAN_LEN], &mark.to_be_bytes()].concat().into()
+}
+
+/// The mark of a payload.
+pub fn mark_of(payload: &[u8]) -> Option<u32> {
+    payload.get(PLAN_LEN..)?.try_into().ok().map(u32::from_be_bytes)
 }
 
 /// Runs attempts on one process.
@@ -61,6 +86,7 @@ pub struct Targets {
     pub calm: Arc<AtomicBool>,
     /// A handler that exists only once it is calm, or after a while.
     pub late_handler: Arc<AtomicBool>,
+    pub bug: Option<Bug>,
 }
 
 /// The text by which a planned panic is told from a real one.
@@ -69,22 +95,22 @@ pub const PLANNED_PANIC: &str = "planned panic of a handler";
 /// Notes the end of an attempt, however it ends.
 struct OnRecord {
     token: Token,
-    succeeded: bool,
+    outcome: Option<Outcome>,
     history: Arc<History>,
     clock: SimulatedClock,
 }
 
 impl OnRecord {
-    /// It ended by itself.
-    fn returned(mut self, outcome: Outcome) -> Outcome {
-        self.succeeded = matches!(outcome, Outcome::Succeeded(_));
+    /// It ends by itself.
+    fn returns(&mut self, outcome: Outcome) -> Outcome {
+        self.outcome = Some(outcome.clone());
         outcome
     }
 }
 
 impl Drop for OnRecord {
     fn drop(&mut self) {
-        let stopped = Happening::Stopped { token: self.token, succeeded: self.succeeded };
+        let stopped = Happening::Stopped { token: self.token, outcome: self.outcome.take() };
         self.history.note(self.clock.true_now().wall, stopped);
     }
 }
@@ -92,31 +118,43 @@ impl Drop for OnRecord {
 impl Executor for Targets {
     fn run(&self, attempt: Attempt) -> Running {
         let (history, clock, calm) = (self.history.clone(), self.clock.clone(), self.calm.clone());
+        let bug = self.bug;
         let started = Happening::Started {
             process: self.process,
             token: attempt.token,
             wall: clock.now().wall,
-            due: attempt.spec.at,
-            lane: attempt.spec.lane_id(attempt.token.id.queue),
+            spec: attempt.spec.clone(),
         };
         history.note(clock.true_now().wall, started);
-        let on_record = OnRecord { token: attempt.token, succeeded: false, history, clock };
+        let mut on_record = OnRecord { token: attempt.token, outcome: None, history, clock };
         Box::pin(async move {
             let plan = Plan::from_bytes(&attempt.spec.payload);
             pass(Duration::from_millis(u64::from(plan.millis))).await;
             let outcome = match plan.at_first {
-                _ if calm.load(Ordering::Relaxed) => Outcome::Succeeded(Bytes::new()),
-                _ if attempt.token.attempt > u32::from(plan.times) => Outcome::Succeeded(Bytes::new()),
-                Trouble::None => Outcome::Succeeded(Bytes::new()),
+                _ if calm.load(Ordering::Relaxed) => Outcome::Succeeded(result_of(attempt.token)),
+                _ if attempt.token.attempt > u32::from(plan.times) => {
+                    Outcome::Succeeded(result_of(attempt.token))
+                }
+                Trouble::None => Outcome::Succeeded(result_of(attempt.token)),
                 Trouble::Fails => Outcome::Failed { error: "planned".into(), retry_after: None },
-                Trouble::Panics => panic!("{PLANNED_PANIC}"),
+                Trouble::Panics => {
+                    on_record.returns(Outcome::Failed { error: PLANNED_PANIC.into(), retry_after: None });
+                    panic!("{PLANNED_PANIC}")
+                }
                 Trouble::Hangs => {
                     pass(2 * attempt.timeout).await;
                     Outcome::Failed { error: "late".into(), retry_after: None }
                 }
+                Trouble::AsksForTime => {
+                    Outcome::Failed { error: "busy".into(), retry_after: Some(TIME_ASKED_FOR) }
+                }
                 Trouble::GivesUp => Outcome::GaveUp("planned".into()),
             };
-            on_record.returned(outcome)
+            let outcome = on_record.returns(outcome);
+            match bug {
+                Some(bug) => bug.bend_outcome(outcome),
+                None => outcome,
+            }
         })
     }
 
@@ -126,6 +164,11 @@ impl Executor for Targets {
         names.extend(late.then(|| "late".into()));
         names
     }
+}
+
+/// No two attempts return the same.
+fn result_of(token: Token) -> Bytes {
+    format!("{} {}.{}", token.id, token.epoch.0, token.attempt).into()
 }
 
 /// Time passes on the paused clock.

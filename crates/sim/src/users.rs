@@ -3,16 +3,19 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use punctual::shell::Command;
+use punctual::shell::{Command, EndedOrForgotten};
 use punctual_core::{
     Amendment, Answer, Ask, Created, Draft, OnConflict, PartitionId, Priority, QueueId, Route, Spec, Target,
     TaskId, Timestamp,
 };
+use punctual_store::{Found, Query, Store};
 use tokio::sync::oneshot;
 
+use crate::bugs::Bug;
 use crate::history::{Amending, Happening};
-use crate::targets::{Plan, Trouble};
-use crate::world::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED, PARTITIONS, World};
+use crate::settings::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED, waits_of_its_own};
+use crate::targets::{Plan, Trouble, marked};
+use crate::world::{PARTITIONS, World};
 
 /// Tasks that users know of, so that they can ask for changes.
 pub type Known = Arc<Mutex<Vec<TaskId>>>;
@@ -31,6 +34,8 @@ pub struct Users {
 const LANES: u64 = 6;
 /// More than a node may hold of one partition, or of three.
 const DELUGE: usize = 350;
+/// Some times more than all slots of all nodes.
+const RUSH: usize = 60;
 
 impl Users {
     /// Somebody asks for a few tasks, or for many.
@@ -59,6 +64,22 @@ impl Users {
         world.coverage.deluges.count();
     }
 
+    /// Many ask for tasks of all priorities, at nearly one time, that take longer than there are slots for.
+    pub fn rush(&mut self, world: &mut World) {
+        let at = world.clock.true_now().wall + Duration::from_secs(1);
+        for _ in 0..RUSH {
+            let mut spec = Spec::new(Target::Handler("work".into()), at);
+            spec.at = at + world.dice.up_to(Duration::from_millis(500));
+            let millis = *world.dice.pick(&[10, 200, 900]);
+            spec.payload = Plan { at_first: Trouble::None, times: 1, millis }.to_bytes();
+            let queue = *world.dice.pick(&[BLOCKING, FLOWING]);
+            let priority = Priority::new(world.dice.below(10) as u8).unwrap_or_default();
+            let (route, on_conflict) = (Route::anywhere(world.dice.roll() as u32), OnConflict::default());
+            self.send_create(world, Draft { route, queue, priority, spec: spec.into(), on_conflict });
+        }
+        world.coverage.rushes.count();
+    }
+
     /// Somebody asks for the very same task again.
     pub fn repeat(&mut self, world: &mut World) {
         if !self.unique.is_empty() {
@@ -80,8 +101,12 @@ impl Users {
             // Whole seconds, so that identities meet.
             spec.at = Timestamp::from_secs(spec.at.as_micros() / 1_000_000);
         }
-        if world.dice.chance(5) {
-            spec.expires_at = Some(spec.at + world.dice.up_to(Duration::from_secs(20)));
+        if world.dice.chance(10) {
+            let secs = *world.dice.pick(&[1, 5, 20]);
+            spec.expires_at = Some(spec.at + world.dice.up_to(Duration::from_secs(secs)));
+        }
+        if world.dice.chance(10) {
+            spec.retry = Some(waits_of_its_own());
         }
         let level = if spec.lane.is_some() { 5 } else { world.dice.below(10) as u8 };
         let route = spec.routing_key().map_or_else(|| Route::anywhere(world.dice.roll() as u32), Route::of);
@@ -109,8 +134,13 @@ impl Users {
         let (history, clock, known) = (world.history.clone(), world.clock.clone(), self.known.clone());
         let coverage = world.coverage.clone();
         let partition = draft.route.partition(PARTITIONS);
-        let called = Happening::CreateCalled { no, queue: draft.queue, spec: draft.spec.clone() };
+        let (queue, priority, spec) = (draft.queue, draft.priority, draft.spec.clone());
+        let called = Happening::CreateCalled { no, queue, priority, spec };
         history.note(clock.true_now().wall, called);
+        let draft = match world.bug {
+            Some(bug) => bug.bend_draft(draft),
+            None => draft,
+        };
         let answer = ask(world, partition, Ask::Create(vec![draft]));
         tokio::spawn(async move {
             let created = match answer.await {
@@ -132,8 +162,38 @@ impl Users {
         });
     }
 
+    /// Somebody looks a task up, or waits for its end.
+    pub fn look(&mut self, world: &mut World) {
+        let known = self.known.lock().expect("no user panics").clone();
+        if known.is_empty() {
+            return;
+        }
+        let id = *world.dice.pick(&known);
+        let (history, clock, store) = (world.history.clone(), world.clock.clone(), world.faulty.clone());
+        let asked = history.moment(clock.true_now().wall);
+        if world.dice.chance(60) {
+            tokio::spawn(async move {
+                let Ok(found) = store.find(id.partition(PARTITIONS), &[Query::Id(id)]).await else { return };
+                let found = found.into_iter().next().flatten().map(Box::new);
+                history.note(clock.true_now().wall, Happening::Seen { id, asked, found });
+            });
+            return;
+        }
+        let (reply, end) = oneshot::channel();
+        let owner = world.owners[usize::from(id.partition(PARTITIONS).0)];
+        world.tell(owner, Command::AwaitEnd { id, reply });
+        let coverage = world.coverage.clone();
+        tokio::spawn(async move {
+            if let Ok(Some(EndedOrForgotten::Ended(ended))) = end.await {
+                coverage.ends_awaited.count();
+                let found = Some(Box::new(Found::Ended(*ended)));
+                history.note(clock.true_now().wall, Happening::Seen { id, asked, found });
+            }
+        });
+    }
+
     /// Somebody wants something of a task that was created earlier.
-    pub fn amend(&mut self, world: &mut World) {
+    pub async fn amend(&mut self, world: &mut World) {
         let known = self.known.lock().expect("no user panics").clone();
         if known.is_empty() {
             return;
@@ -142,26 +202,50 @@ impl Users {
         let back = 1 + world.dice.below(known.len().min(25) as u64) as usize;
         let id = known[known.len() - back];
         let now = world.clock.true_now().wall;
-        let what = match world.dice.below(10) {
+        let what = match world.dice.below(12) {
             0..4 => Amending::Cancel,
             4..7 => Amending::Move(now + world.dice.up_to(Duration::from_secs(20))),
             7..9 => Amending::Run,
+            9..11 => return self.change(world, id).await,
             _ => Amending::Retry,
         };
         self.send_amend(world, id, what);
     }
 
+    /// Somebody looks a task up and wants it to do something else, unless it was changed meanwhile.
+    async fn change(&mut self, world: &mut World, id: TaskId) {
+        let found = world.store.find(id.partition(PARTITIONS), &[Query::Id(id)]).await.unwrap_or_default();
+        let Some(Found::Live(task)) = found.into_iter().next().flatten() else { return };
+        let mark = 1 + world.dice.below(1_000_000) as u32;
+        let mut spec = (*task.spec).clone();
+        spec.payload = marked(&spec.payload, mark);
+        if world.dice.chance(30) {
+            spec.target = target(world);
+        }
+        // Some have looked long ago.
+        let seen = task.revision.saturating_sub(u32::from(world.dice.chance(20)));
+        let amendment = Amendment::Replace { spec: spec.into(), if_revision: Some(seen) };
+        self.send(world, id, Amending::Change(mark), amendment);
+    }
+
     pub fn send_amend(&mut self, world: &mut World, id: TaskId, what: Amending) {
+        let amendment = match what {
+            Amending::Cancel => Amendment::Cancel,
+            Amending::Move(at) => Amendment::Move(at),
+            Amending::Run if world.bug == Some(Bug::RunIsOnlyAnswered) => Amendment::Expire,
+            Amending::Retry if world.bug == Some(Bug::RetryKeepsTheCount) => Amendment::Run,
+            Amending::Run => Amendment::Run,
+            Amending::Retry => Amendment::Retry,
+            Amending::Change(_) => panic!("a change says what it changes to"),
+        };
+        self.send(world, id, what, amendment);
+    }
+
+    fn send(&mut self, world: &mut World, id: TaskId, what: Amending, amendment: Amendment) {
         self.next += 1;
         let no = self.next;
         let (history, clock, coverage) = (world.history.clone(), world.clock.clone(), world.coverage.clone());
         history.note(clock.true_now().wall, Happening::AmendCalled { no, id, what });
-        let amendment = match what {
-            Amending::Cancel => Amendment::Cancel,
-            Amending::Move(at) => Amendment::Move(at),
-            Amending::Run => Amendment::Run,
-            Amending::Retry => Amendment::Retry,
-        };
         let answer = ask(world, id.partition(PARTITIONS), Ask::Amend(id, amendment));
         tokio::spawn(async move {
             let answer = answer.await;
@@ -170,6 +254,10 @@ impl Users {
                 (Amending::Cancel, Some(Answer::Cancelled)) => coverage.cancels_won.count(),
                 (Amending::Cancel, Some(_)) => coverage.cancels_lost.count(),
                 (Amending::Move(_), Some(Answer::Amended(_))) => coverage.moves.count(),
+                (Amending::Change(_), Some(Answer::Amended(_))) => coverage.changes.count(),
+                (Amending::Change(_), Some(Answer::Outdated { .. })) => coverage.changes_outdated.count(),
+                (Amending::Run, Some(Answer::Amended(_))) => coverage.runs.count(),
+                (Amending::Retry, Some(Answer::Amended(_))) => coverage.retries_by_users.count(),
                 _ => {}
             }
             let answer = answer.filter(|answer| *answer != Answer::Unknown);
@@ -225,6 +313,7 @@ fn plan(world: &mut World) -> Plan {
         Trouble::None,
         Trouble::Fails,
         Trouble::Fails,
+        Trouble::AsksForTime,
         Trouble::Panics,
         Trouble::Hangs,
         Trouble::GivesUp,

@@ -48,6 +48,8 @@ impl Watched {
                 // What the owner believes is written, whatever a planted bug made of it.
                 self.written(*fence, &asked[place].1);
                 self.check_marks(*fence, changes).await;
+            } else if *tear != Tear::Whole {
+                self.history.note(self.clock.true_now().wall, Happening::Torn(changes.clone()));
             }
         }
         answers
@@ -141,6 +143,9 @@ impl Wrapper for Watched {
         until: Timestamp,
         limit: usize,
     ) -> Result<Loaded, StoreError> {
+        if self.bug == Some(Bug::LoadsTakeLongerThanTheyLookAhead) {
+            pass(Duration::from_secs(6)).await;
+        }
         let mut loaded = self.store.load(partition, window, from, until, limit).await?;
         if let Some(bug) = self.bug {
             bug.bend_loaded(limit, &mut loaded);
@@ -172,6 +177,9 @@ impl Wrapper for Watched {
             for (query, found) in queries.iter().zip(&mut found) {
                 found.take_if(|_| matches!(query, Query::Identity(_)));
             }
+        }
+        if self.bug == Some(Bug::FindMissesWhatHasEnded) {
+            found.iter_mut().for_each(|found| _ = found.take_if(|found| matches!(found, Found::Ended(_))));
         }
         Ok(found)
     }

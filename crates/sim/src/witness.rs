@@ -33,8 +33,12 @@ impl Observer for Witness {
             Note::ClockStepped(_) => coverage.steps_forward.count(),
             Note::OddStart(_) => coverage.odd_starts.count(),
             Note::Recorded(_, changes) => changes.iter().for_each(|change| self.recorded(change)),
-            Note::Reported(_, Outcome::Failed { error, .. }) if error.contains("panicked") => {
-                coverage.panics.count()
+            Note::Reported(token, outcome) => {
+                let reported = Happening::Reported { process: self.process, token, outcome: outcome.clone() };
+                self.history.note(self.clock.true_now().wall, reported);
+                if matches!(outcome, Outcome::Failed { error, .. } if error.contains("panicked")) {
+                    coverage.panics.count();
+                }
             }
             _ => {}
         }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use punctual::clock::{Clock, SimulatedClock};
 use punctual::shell::{Command, Parts, Shell};
 use punctual_core::{
-    BootTime, Limits, Obstacle, OnExhausted, Outcome, PartitionId, QueueId, QueueSettings, Queues, Rate,
-    RetryPolicy, Settings, Timestamp, Token, Waits,
+    BootTime, Obstacle, Outcome, PartitionId, QueueId, QueueSettings, Queues, Settings, Timestamp, Token,
 };
 use punctual_store::faulty::{FaultRates, Faulty, SeededFaults};
 use punctual_store::{MemoryStore, Store};
@@ -18,21 +17,14 @@ use tokio::task::JoinHandle;
 use crate::bugs::Bug;
 use crate::coverage::Coverage;
 use crate::dice::Dice;
-use crate::history::{Happening, History, Keeps, Process};
+use crate::history::{Happening, History, Process};
 use crate::process::{Remote, Signal};
+use crate::settings::{keeps, limits, queues};
 use crate::targets::{Targets, pass};
 use crate::watch::Watched;
 use crate::witness::Witness;
 
 pub const PARTITIONS: u16 = 4;
-/// Lanes that block when their head runs out of attempts.
-pub const BLOCKING: QueueId = QueueId(1);
-/// Lanes that go on.
-pub const FLOWING: QueueId = QueueId(2);
-/// A queue with a rate and a limit.
-pub const LIMITED: QueueId = QueueId(3);
-/// A queue whose starts are recorded first.
-pub const EXCLUSIVE: QueueId = QueueId(4);
 /// How long a node may start attempts after it was last heard of.
 pub const TRUST: Duration = Duration::from_secs(3);
 
@@ -84,6 +76,11 @@ impl World {
         let history = Arc::<History>::default();
         let keeps = keeps(&mut dice);
         history.note(clock.true_now().wall, Happening::Keeps(keeps));
+        let queues = queues(&mut dice, keeps);
+        for queue in queues.numbers() {
+            let settings = Box::new(queues.get(queue).clone());
+            history.note(clock.true_now().wall, Happening::QueueSet { queue, settings });
+        }
         let store = MemoryStore::new(PARTITIONS);
         let watched = Watched { store: store.clone(), history: history.clone(), clock: clock.clone(), bug };
         let rates = fault_rates(&mut dice);
@@ -92,6 +89,7 @@ impl World {
         let (forward_to, forwarded) = mpsc::channel(10_000);
         let count = 2 + dice.below(2) as usize;
         let nodes = (0..count).map(|_| SimNode::new(&clock)).collect();
+        history.note(clock.true_now().wall, Happening::Nodes(count as u32));
         World {
             dice,
             clock,
@@ -103,7 +101,7 @@ impl World {
             late_handler: Arc::default(),
             nodes,
             owners: (0..usize::from(PARTITIONS)).map(|partition| partition % count).collect(),
-            queues: queues(keeps),
+            queues,
             bug,
             forwarded,
             forward_to,
@@ -120,14 +118,15 @@ impl World {
             clock: self.clock.clone(),
             coverage: self.coverage.clone(),
         };
-        let mut clock = Clock::simulated(self.nodes[node].clock.clone());
-        if self.bug == Some(Bug::ClockRunsAhead) {
-            let ahead = self.nodes[node].clock.ahead(50_000);
-            clock = Clock::simulated(ahead);
-        }
+        let misread_micros = match self.bug {
+            Some(Bug::ClockRunsAhead) => 50_000,
+            Some(Bug::ClockRunsBehind) => -50_000,
+            _ => 0,
+        };
+        let clock = Clock::simulated(self.nodes[node].clock.off_by(misread_micros));
         // A machine may start with a date a day ahead; no run takes an hour.
         let hour = Duration::from_secs(3_600);
-        clock = clock.guard(Duration::from_secs(600), hour).guard_start(hour);
+        let clock = clock.guard(Duration::from_secs(600), hour).guard_start(hour);
         let parts = Parts {
             store: Arc::new(Remote(self.faulty.clone())),
             executor: Arc::new(self.targets(node, process)),
@@ -155,7 +154,7 @@ impl World {
         let clock = &self.nodes[node].clock;
         clock.step_wall(micros);
         let error_micros = clock.wall_error_micros();
-        self.history.note(self.clock.true_now().wall, Happening::ClockSet { error_micros });
+        self.history.note(self.clock.true_now().wall, Happening::ClockSet { node, error_micros });
     }
 
     /// `kill -9`.
@@ -308,8 +307,13 @@ impl World {
 
     pub fn set_queue(&mut self, queue: QueueId, settings: QueueSettings) {
         self.queues.set(queue, settings.clone());
+        let settings = Box::new(settings);
+        let set = Happening::QueueSet { queue, settings: settings.clone() };
+        self.history.note(self.clock.true_now().wall, set);
         for node in 0..self.nodes.len() {
-            self.tell(node, Command::SetQueue(queue, 0, Box::new(settings.clone())));
+            let mut told = settings.clone();
+            self.bug.inspect(|bug| bug.bend_queue(&mut told));
+            self.tell(node, Command::SetQueue(queue, 0, told));
         }
     }
 
@@ -320,18 +324,24 @@ impl World {
             clock: self.nodes[node].clock.clone(),
             calm: self.calm.clone(),
             late_handler: self.late_handler.clone(),
+            bug: self.bug,
         }
     }
 
     fn settings(&self) -> Settings {
         let late = self.late_handler.load(Ordering::Relaxed) || self.calm.load(Ordering::Relaxed);
         let names = ["work"].into_iter().chain(late.then_some("late"));
-        Settings {
-            limits: if self.bug == Some(Bug::LimitsAreIgnored) { no_limits() } else { limits() },
-            queues: self.queues.clone(),
-            receivers: names.map(Obstacle::handler).collect(),
-            nodes: 1,
+        let (mut limits, mut queues) = (limits(), self.queues.clone());
+        if let Some(bug) = self.bug {
+            bug.bend_limits(&mut limits);
+            for queue in queues.numbers() {
+                let mut settings = queues.get(queue).clone();
+                bug.bend_queue(&mut settings);
+                queues.set(queue, settings);
+            }
         }
+        let receivers = names.map(Obstacle::handler).collect();
+        Settings { limits, queues, receivers, nodes: self.nodes.len() as u32 }
     }
 }
 
@@ -352,68 +362,10 @@ impl SimNode {
     }
 }
 
-/// Small limits, so that every bound is met in a short run.
-pub fn limits() -> Limits {
-    Limits {
-        running_max: 6,
-        window_max: 16,
-        loaded_max: 24,
-        look_ahead: Duration::from_secs(8),
-        behind_max: 2,
-        parked_page: 3,
-        destination_waiting_max: 2,
-        destination_running_max: 2,
-        breaker_failures: 3,
-        breaker_rest: Duration::from_secs(2),
-        crashes_max: 6,
-        left_per_mark: 12,
-        prune_buckets_max: 1,
-        prune_spread: Duration::from_secs(2),
-        ..Limits::default()
-    }
-}
-
-fn no_limits() -> Limits {
-    Limits { window_max: 100_000, loaded_max: 100_000, look_ahead: Duration::from_secs(3_600), ..limits() }
-}
-
 /// Hours matter to history, so that most runs go from one hour into the next.
 fn begin_at(dice: &mut Dice) -> Timestamp {
     let until_next_hour = *dice.pick(&[3_600, 90, 45, 20]);
     Timestamp::from_secs(1_800_000_000 + 3_600 - until_next_hour)
-}
-
-fn keeps(dice: &mut Dice) -> Keeps {
-    let succeeded = Duration::from_secs(*dice.pick(&[2, 4, 8, 20]));
-    Keeps { succeeded, dead: 4 * succeeded, identities: 5 * succeeded }
-}
-
-fn queues(keeps: Keeps) -> Queues {
-    let retry = RetryPolicy {
-        waits: Waits::Growing {
-            min: Duration::from_millis(500),
-            max: Duration::from_secs(12),
-            factor_percent: 200,
-            jitter_percent: 50,
-        },
-        attempts_max: 5,
-        age_max: None,
-    };
-    let plain = QueueSettings {
-        retry,
-        timeout: Duration::from_secs(5),
-        keep_succeeded: keeps.succeeded,
-        keep_dead: keeps.dead,
-        keep_identities: keeps.identities,
-        ..QueueSettings::default()
-    };
-    let rate = Some(Rate { starts: 20, per: Duration::from_secs(1), burst: 3 });
-    let mut queues = Queues::default();
-    queues.set(BLOCKING, plain.clone());
-    queues.set(FLOWING, QueueSettings { on_exhausted: OnExhausted::DeadLetter, ..plain.clone() });
-    queues.set(LIMITED, QueueSettings { running_max: Some(2), rate, ..plain.clone() });
-    queues.set(EXCLUSIVE, QueueSettings { exclusive: true, ..plain });
-    queues
 }
 
 /// Some runs have a store that is merely slow, some one that is not atomic, some everything.

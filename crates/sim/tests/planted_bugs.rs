@@ -48,4 +48,28 @@ planted! {
     a_node_without_limits_is_noticed: LimitsAreIgnored breaks bounded;
     a_page_that_cannot_be_makes_an_engine_panic: PagesRepeatATask breaks never_panics;
     a_slow_take_over_is_noticed: TakeoverReadsEverything breaks served_again;
+    a_node_with_a_slot_too_many_is_noticed: OneSlotTooMany breaks limits_hold;
+    a_queue_without_its_limit_is_noticed: QueueLimitIsIgnored breaks limits_hold;
+    a_queue_without_its_rate_is_noticed: RateIsIgnored breaks limits_hold;
+    a_paused_queue_that_goes_on_is_noticed: PauseIsIgnored breaks limits_hold;
+    a_crowded_destination_is_noticed: DestinationLimitIsIgnored breaks limits_hold;
+    a_breaker_that_never_opens_is_noticed: BreakerNeverOpens breaks limits_hold;
+    an_attempt_too_many_is_noticed: OneAttemptTooMany breaks retried_as_asked;
+    an_attempt_too_few_is_noticed: OneAttemptTooFew breaks retried_as_asked;
+    a_short_wait_is_noticed: WaitsAreTooShort breaks retried_as_asked;
+    a_wait_that_a_new_owner_forgets_is_noticed: RetryWaitsAreNotWritten breaks retried_as_asked;
+    a_target_that_is_not_given_time_is_noticed: RetryAfterIsIgnored breaks retried_as_asked;
+    a_lane_that_goes_on_without_its_head_is_noticed: LanesNeverBlock breaks retried_as_asked;
+    a_move_that_was_not_written_is_noticed: MoveIsNotWritten breaks amended_as_answered;
+    a_change_that_was_not_written_is_noticed: ChangeIsNotWritten breaks amended_as_answered;
+    a_run_that_was_only_answered_is_noticed: RunIsOnlyAnswered breaks amended_as_answered;
+    a_retry_without_new_attempts_is_noticed: RetryKeepsTheCount breaks amended_as_answered;
+    a_deadline_that_was_forgotten_is_noticed: LoadedTasksForgetTheirDeadline breaks expires_in_time;
+    a_deadline_brought_forward_is_noticed: DeadlinesAreBroughtForward breaks expires_in_time;
+    an_expired_task_that_was_cancelled_is_noticed: ExpiredIsCalledCancelled breaks expires_in_time;
+    a_result_that_was_not_written_is_missed: ResultsAreNotWritten breaks results_kept;
+    an_ended_task_that_is_not_found_is_missed: FindMissesWhatHasEnded breaks results_kept;
+    a_clock_that_runs_behind_is_noticed: ClockRunsBehind breaks on_time;
+    loads_that_take_too_long_are_noticed: LoadsTakeLongerThanTheyLookAhead breaks on_time;
+    priorities_turned_round_are_noticed: PrioritiesAreTurnedRound breaks by_priority;
 }

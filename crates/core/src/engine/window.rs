@@ -15,6 +15,7 @@ use super::{Engine, Slot};
 use crate::change::Change;
 use crate::engine::entry::Phase;
 use crate::facts::Loaded;
+use crate::id::Seq;
 use crate::limits::Limits;
 use crate::message::Effect;
 use crate::task::{RowKey, Task, WindowId};
@@ -312,11 +313,15 @@ impl Engine {
 
     /// Takes in what was read and what was filed meanwhile, in one order: they may share lanes.
     fn hold_page(&mut self, now: Now, read: Vec<Task>, filed: Vec<Task>, out: &mut Vec<Effect>) {
+        let seqs_filed: Vec<Seq> = filed.iter().map(|task| task.id.seq).collect();
         let read = read.into_iter().map(|task| (task, true));
         let mut page: Vec<(Task, bool)> = read.chain(filed.into_iter().map(|task| (task, false))).collect();
         page.sort_by_key(|(task, _)| task.key());
         for (task, was_read) in page {
-            if was_read {
+            // A later owner, of whom we have not heard yet, may have moved what was filed here: both are of one task.
+            let seq = task.id.seq;
+            let is_held = self.entries.find(seq).is_some() && seqs_filed.contains(&seq);
+            if was_read && !is_held {
                 self.hold_loaded(now, task, out);
             } else {
                 self.accept(now, task, out);

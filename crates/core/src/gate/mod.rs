@@ -172,9 +172,9 @@ impl Gate {
         self.ended(now, offer.partition, offer.key.seq, Conduct::Neither);
     }
 
-    /// What was granted ended. Counted once, however often it is said.
-    pub fn ended(&mut self, now: Now, partition: PartitionId, seq: Seq, conduct: Conduct) {
-        let Some(live) = self.live.remove(&(partition, seq)) else { return };
+    /// What was granted ended. Counted once, however often it is said; the answer is whether it was counted now.
+    pub fn ended(&mut self, now: Now, partition: PartitionId, seq: Seq, conduct: Conduct) -> bool {
+        let Some(live) = self.live.remove(&(partition, seq)) else { return false };
         self.slots_taken -= u32::from(live.takes_slot);
         if let Some(line) = self.lines.get_mut(&live.queue) {
             line.running -= 1;
@@ -187,6 +187,7 @@ impl Gate {
         if self.lines.get(&live.queue).is_some_and(|line| line.shown.is_none()) {
             self.show(now, live.queue);
         }
+        true
     }
 
     /// A partition's engine is gone: its offers go too, and grants that never began. What runs still runs, and

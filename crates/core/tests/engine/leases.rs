@@ -131,6 +131,38 @@ fn a_report_that_comes_while_nobody_owns_the_partition_reaches_the_next_owner() 
 }
 
 #[test]
+fn the_report_of_an_old_attempt_does_not_take_the_slot_of_a_later_one_with_it() {
+    // Node a lost the partition while attempt 3 ran there. The late report of attempt 1 made it forget attempt 3, whose
+    // own report then freed no slot: this node ran one attempt less from then on. Found by `punctual sim --seed 111`.
+    check(
+        "
+        limits running_max=1 crashes_max=9
+        queue q timeout=100
+        0   accept x due=1
+        0   accept y due=50
+        2   take_over by=b
+        3   take_over by=a
+        4   take_over by=b
+        5   cancel y via=a
+        6   succeed x #1
+        7   fail x #3
+        8   take_over by=a
+        9   tick
+        ",
+        "
+        1 start x #1
+        2 start x #2
+        3 stop x #1
+        3 start x #3
+        4 stop x #2
+        4 start x #4
+        5 fenced a
+        8 start x #5
+        ",
+    );
+}
+
+#[test]
 fn an_exclusive_attempt_of_a_crashed_owner_is_waited_for() {
     check(
         "
@@ -370,6 +402,7 @@ fn an_owner_that_was_away_waits_for_the_later_attempt_not_for_its_own_old_one() 
         1 start a #1
         5 start a #2
         10 release 0
+        10 stop a #1
         25 stop a #2
         25 refile a
         25 start a #3

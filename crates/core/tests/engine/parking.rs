@@ -242,3 +242,25 @@ fn a_page_that_comes_during_a_hand_over_does_not_clear_its_obstacle() {
         ",
     );
 }
+
+#[test]
+fn an_attempt_that_never_began_says_nothing_about_its_destination() {
+    // Its start was on record when the clock was set back: it was called off, and that opened the breaker of a host
+    // that nobody had called.
+    check(
+        "
+        limits breaker_failures=1 breaker_rest=60
+        queue q exclusive
+        0    accept a due=5 destination=host
+        4    hold_answers records
+        6    step_clock -3
+        6    let_store
+        20   tick
+        ",
+        "
+        6 stop a #1
+        6 refile a
+        8 start a #2
+        ",
+    );
+}

@@ -343,3 +343,29 @@ fn what_is_being_recorded_is_bounded_while_the_store_is_slow() {
         check(&script, "");
     }
 }
+
+#[test]
+fn a_page_that_shows_what_a_later_owner_has_moved_meets_what_was_filed_while_it_was_read() {
+    // Node a does not know yet that b has the partition. Its page names x where b has put it, and x had also been filed
+    // at a while the page was read, at its first time: it was taken into memory twice. Found by the simulator.
+    check(
+        "
+        0    accept w due=2
+        1    hold_store loads
+        1    take_over by=a
+        1    accept x due=3
+        2    take_over by=b
+        2    move x to=5 via=b
+        2.5  let_store
+        6    assert panics <= 0
+        ",
+        "
+        2 postpone x to t5
+        2 answer move x: done, due t5
+        2.5 start w #1
+        2.5 fenced a
+        2.5 start w #1
+        5 start x #1
+        ",
+    );
+}

@@ -8,7 +8,7 @@ use punctual_core::Token;
 
 use super::Log;
 use crate::history::{Happening, Moment, Process};
-use crate::world::limits;
+use crate::settings::limits;
 
 /// One record may be under way when an attempt ends, and the next one tells of it: each takes up to six seconds.
 const RECORDED_WITHIN: Duration = Duration::from_secs(15);

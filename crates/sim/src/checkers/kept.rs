@@ -38,7 +38,7 @@ impl Patience {
         match happening {
             Happening::Keeps(keeps) => self.keeps = Some(*keeps),
             // Larger jumps are doubted, and nothing is done by them.
-            Happening::ClockSet { error_micros } if (1..600_000_000).contains(error_micros) => {
+            Happening::ClockSet { error_micros, .. } if (1..600_000_000).contains(error_micros) => {
                 self.ahead = self.ahead.max(Duration::from_micros(error_micros.unsigned_abs()));
             }
             _ => {}
@@ -72,7 +72,7 @@ impl Keys {
                     self.written(now, change, patience, found);
                 }
             }
-            Happening::CreateCalled { no, queue, spec } => self.called(*no, *queue, spec),
+            Happening::CreateCalled { no, queue, spec, .. } => self.called(*no, *queue, spec),
             Happening::CreateAnswered { no, created: Some(Created::Past) } => {
                 let Some((id, at)) = self.asked.get(no) else { return };
                 if !patience.is_forgettable(now, *at) {

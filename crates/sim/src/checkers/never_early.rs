@@ -36,8 +36,8 @@ pub fn check(log: &Log) -> Vec<String> {
                     moved.insert(id, to);
                 }
             }
-            Happening::Started { token, wall, due, .. } if exempt.insert(token.id) => {
-                let due = moved.get(&token.id).copied().map_or(*due, |to| to.max(*due));
+            Happening::Started { token, wall, spec, .. } if exempt.insert(token.id) => {
+                let due = moved.get(&token.id).copied().map_or(spec.at, |to| to.max(spec.at));
                 if *wall < due {
                     found.push(format!("{token:?} started at {wall:?}, due {due:?}"));
                 }
@@ -49,7 +49,7 @@ pub fn check(log: &Log) -> Vec<String> {
 }
 
 /// Identities that were asked for more than once: such a task may have been replaced, and have its first time again.
-fn repeated(log: &Log) -> BTreeSet<Identity> {
+pub fn repeated(log: &Log) -> BTreeSet<Identity> {
     let mut seen = BTreeSet::new();
     let mut repeated = BTreeSet::new();
     for (_, happening) in log {

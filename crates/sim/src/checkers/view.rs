@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use punctual_core::{Created, EndState, LaneId, Spec, TaskId, Token};
+use punctual_core::{Created, EndState, LaneId, Priority, Spec, TaskId, Token};
 
 use super::Log;
 use crate::history::{Amending, Happening, Moment, Process};
@@ -22,6 +22,7 @@ pub struct View {
 /// One task, from outside.
 pub struct TaskView {
     pub spec: Arc<Spec>,
+    pub priority: Priority,
     pub called: Moment,
     pub answered: Moment,
     /// Requests about it, whatever came of them.
@@ -47,7 +48,9 @@ impl View {
         let mut calls = BTreeMap::new();
         for (moment, happening) in log {
             match happening {
-                Happening::CreateCalled { no, spec, .. } => _ = calls.insert(*no, (*moment, spec.clone())),
+                Happening::CreateCalled { no, spec, priority, .. } => {
+                    calls.insert(*no, (*moment, spec.clone(), *priority));
+                }
                 Happening::CreateAnswered { no, created } => {
                     view.created(*moment, &calls[no], created.as_ref())
                 }
@@ -56,10 +59,10 @@ impl View {
                         task.amendings.push(*what);
                     }
                 }
-                Happening::Started { process, token, lane, .. } => view.attempts.push(AttemptView {
+                Happening::Started { process, token, spec, .. } => view.attempts.push(AttemptView {
                     token: *token,
                     process: *process,
-                    lane: *lane,
+                    lane: spec.lane_id(token.id.queue),
                     started: *moment,
                     stopped: None,
                 }),
@@ -76,11 +79,12 @@ impl View {
         view
     }
 
-    fn created(&mut self, moment: Moment, call: &(Moment, Arc<Spec>), created: Option<&Created>) {
+    fn created(&mut self, moment: Moment, call: &(Moment, Arc<Spec>, Priority), created: Option<&Created>) {
         match created {
             Some(Created::New(id)) => {
                 let task = TaskView {
                     spec: call.1.clone(),
+                    priority: call.2,
                     called: call.0,
                     answered: moment,
                     amendings: Vec::new(),
