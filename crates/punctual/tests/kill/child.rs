@@ -152,14 +152,12 @@ async fn produce(scheduler: Scheduler<EmbeddedStore>, mut first: u64, size: u64,
         let at = now();
         let line = |(plan, id): (&Plan, &TaskId)| Line::Accepted { n: plan.n, id: id.to_string(), at };
         say_all(&plans.iter().zip(&accepted).map(line).collect::<Vec<_>>());
-        for (plan, id) in plans.iter().zip(accepted) {
-            if plan.is_awaited {
-                tokio::spawn(wait_for(scheduler.clone(), plan.n, id));
-            }
-            if plan.is_cancelled {
-                cancel(&scheduler, plan.n, id).await;
-            }
+        for (plan, id) in plans.iter().zip(&accepted).filter(|(plan, _)| plan.is_awaited) {
+            tokio::spawn(wait_for(scheduler.clone(), plan.n, *id));
         }
+        let to_cancel = plans.iter().zip(accepted).filter(|(plan, _)| plan.is_cancelled);
+        let cancels = to_cancel.map(|(plan, id)| cancel(&scheduler, plan.n, id));
+        futures_util::future::join_all(cancels).await;
         first += count;
     }
 }

@@ -44,7 +44,7 @@ impl Moment {
                 is_counted_from_open: true,
                 spins: dice.below(in_a_moment),
             },
-            _ => Moment { lines: dice.below(7_000), is_counted_from_open: true, spins: dice.below(soon) },
+            _ => Moment { lines: dice.below(4_000), is_counted_from_open: true, spins: dice.below(soon) },
         }
     }
 }
@@ -135,7 +135,7 @@ fn one_folder(kills: u64, seed: u64) -> super::checker::Counts {
     runtime.block_on(story.verify());
     let counts = story.checker.counts;
     assert!(
-        kills < KILLS_PER_FOLDER || counts.runs > 1_000 && counts.cancelled > 10,
+        kills < KILLS_PER_FOLDER || counts.runs > 1_000 && counts.cancelled > 0,
         "little happened: {counts:?}"
     );
     counts
