@@ -4,4 +4,5 @@ mod crash_points;
 mod disk_faults;
 mod full_disk;
 mod machine;
+mod mutations;
 mod scenario;

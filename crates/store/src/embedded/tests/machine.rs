@@ -51,5 +51,9 @@ impl Machine {
 pub async fn rows_of(store: &Simulated) -> Rows {
     let report = store.inner().verify().await.expect("every row can be read");
     assert_eq!(report.described, Vec::<String>::new());
-    store.shared().scan(&[], &[255], usize::MAX).await.expect("every row can be read")
+    store
+        .shared()
+        .scan(&Bytes::new(), &Bytes::from_static(&[255]), usize::MAX)
+        .await
+        .expect("every row can be read")
 }

@@ -72,6 +72,12 @@ impl Scenario {
         &self.states[range]
     }
 
+    /// A state, and so many before it as they were written.
+    pub fn states_before(&self, rows: &Rows, count: usize) -> Vec<&Rows> {
+        let is = self.states.iter().rposition(|state| state == rows).expect("it is one of them");
+        self.states[is.saturating_sub(count)..=is].iter().collect()
+    }
+
     pub fn last_state(&self) -> &Rows {
         &self.states[self.states.len() - 1]
     }
