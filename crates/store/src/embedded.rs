@@ -39,3 +39,6 @@ pub use kv::JournaledKv;
 pub use shared::Written;
 pub use store::{Hands, JournaledStore};
 pub use verify::{Verified, verify};
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,8 @@ mod expiry;
 pub mod faulty;
 pub mod kv;
 mod memory;
+#[cfg(test)]
+mod mutation;
 mod news;
 mod paging;
 mod place;

@@ -7,6 +7,7 @@ mod change;
 mod clocks;
 mod everything;
 mod expiry;
+mod full_disk;
 mod handing_over;
 mod handlers;
 mod history;

@@ -78,8 +78,13 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
             self.take_back(written)?;
         }
         self.shared.check()?;
-        if self.shared.read().recent.bytes() >= self.bounds.layer_bytes {
-            self.shared.until_not_sealed().await?;
+        self.checkpoint.try_again(&self.shared, &mut self.hand);
+        if self.shared.read().recent.bytes() >= self.bounds.layer_bytes
+            && !self.shared.until_not_sealed().await?
+            && class == Class::New
+        {
+            // Ends go on: the segments kept back for them bound how much memory that takes.
+            return Err(Refused::Full);
         }
         if self.room.of(class) >= bytes {
             return Ok(());

@@ -1,8 +1,9 @@
 //! Takes a sealed layer down into the tables, and lets the journal forget it.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -23,10 +24,15 @@ const JOURNAL: [u8; 2] = [255, 2];
 /// Rows of tasks lie before this.
 pub const ROWS_END: [u8; 1] = [255];
 
+/// How long the thread waits before it looks again whether the tables have room.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 /// Who takes layers down.
 pub struct Checkpoint {
     /// `None`: at once, in simulations.
     thread: Option<Thread>,
+    /// Without a thread: the layer that the tables had no room for.
+    waiting: Option<Sealed>,
 }
 
 struct Thread {
@@ -44,7 +50,7 @@ struct Sealed {
 impl Checkpoint {
     /// Layers are taken down at once.
     pub fn inline() -> Checkpoint {
-        Checkpoint { thread: None }
+        Checkpoint { thread: None, waiting: None }
     }
 
     /// Layers are taken down by a thread.
@@ -56,15 +62,22 @@ impl Checkpoint {
         let (shared, release) = (shared.clone(), hand.releaser());
         let work = move || {
             while let Ok(sealed) = told.recv() {
-                if take_down(&shared, &sealed)
-                    && let Some(release) = &release
-                {
+                let mut went = take_down(&shared, &sealed);
+                while went == Went::NoRoom {
+                    // Nobody sends another layer before this one is down: whatever else comes is the end.
+                    if !matches!(told.recv_timeout(LOOK_AGAIN), Err(RecvTimeoutError::Timeout)) {
+                        return;
+                    }
+                    went = take_down(&shared, &sealed);
+                }
+                if let (Went::Down, Some(release)) = (went, &release) {
                     release(sealed.next);
                 }
             }
         };
         let thread = std::thread::Builder::new().name("punctual-checkpoint".into()).spawn(work)?;
-        Ok(Checkpoint { thread: Some(Thread { layers: Some(layers), thread: Some(thread) }) })
+        let thread = Thread { layers: Some(layers), thread: Some(thread) };
+        Ok(Checkpoint { thread: Some(thread), waiting: None })
     }
 
     /// Takes a layer down whose last frame is durable.
@@ -78,8 +91,20 @@ impl Checkpoint {
         let sealed = Sealed { layer, next };
         match &self.thread {
             Some(thread) => _ = thread.layers.as_ref().map(|layers| layers.send(sealed)),
-            None if take_down(shared, &sealed) => hand.release_before(next),
-            None => {}
+            None => {
+                self.waiting = Some(sealed);
+                self.try_again(shared, hand);
+            }
+        }
+    }
+
+    /// Without a thread: takes the layer down that there was no room for.
+    pub fn try_again<D: Disk, C: ColdTier>(&mut self, shared: &Arc<Shared<C>>, hand: &mut Hand<D>) {
+        let Some(sealed) = self.waiting.take() else { return };
+        match take_down(shared, &sealed) {
+            Went::Down => hand.release_before(sealed.next),
+            Went::NoRoom => self.waiting = Some(sealed),
+            Went::Wrong => {}
         }
     }
 }
@@ -93,18 +118,35 @@ impl Drop for Thread {
     }
 }
 
-/// Whether it went well.
-fn take_down<C: ColdTier>(shared: &Shared<C>, sealed: &Sealed) -> bool {
+/// How it went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Went {
+    /// It is in the tables.
+    Down,
+    /// It will be, when there is room.
+    NoRoom,
+    /// The store has failed.
+    Wrong,
+}
+
+fn take_down<C: ColdTier>(shared: &Shared<C>, sealed: &Sealed) -> Went {
     let notes = notes(sealed.next, &shared.read().unseen);
     let mut entries = merge::to_ingest(&sealed.layer, &shared.cold).chain(notes.into_iter().map(Ok));
-    match shared.cold.ingest(&mut entries) {
-        Ok(()) => shared.checkpointed(),
+    let has_room = shared.cold.has_room(sealed.layer.bytes() as u64);
+    match if has_room { shared.cold.ingest(&mut entries) } else { Err(StoreError::Full) } {
+        Ok(()) => {
+            shared.checkpointed();
+            Went::Down
+        }
+        Err(StoreError::Full) => {
+            shared.cold_is_full();
+            Went::NoRoom
+        }
         Err(error) => {
             shared.fail(&format!("a checkpoint could not be written: {error}"));
-            return false;
+            Went::Wrong
         }
     }
-    true
 }
 
 /// What the next start must know: where the journal is to be read from, and which numbers were given.

@@ -8,6 +8,7 @@ pub mod simulated;
 
 use std::io;
 
+pub(super) use folder::free_bytes_of;
 pub use folder::{FolderDisk, FolderFile};
 pub use simulated::SimulatedDisk;
 

@@ -55,6 +55,8 @@ struct Progress {
     durable: Sequence,
     /// How many checkpoints were made.
     checkpoints: u64,
+    /// The tables have no room for the layer that is on its way.
+    is_cold_full: bool,
     /// Why nothing goes on any more.
     failure: Option<Arc<str>>,
 }
@@ -177,9 +179,12 @@ impl<C: ColdTier> Shared<C> {
         self.until(|progress| progress.durable >= next).await
     }
 
-    /// Waits until no layer is on its way down.
-    pub async fn until_not_sealed(&self) -> Result<(), StoreError> {
-        self.until(|_| self.read().sealed.is_none()).await
+    /// Waits until no layer is on its way down. Says whether that is so: if the tables have no room for it, nobody
+    /// knows how long it takes.
+    pub async fn until_not_sealed(&self) -> Result<bool, StoreError> {
+        let is_sealed = || self.read().sealed.is_some();
+        self.until(|progress| progress.is_cold_full || !is_sealed()).await?;
+        Ok(!is_sealed())
     }
 
     async fn until(&self, reached: impl Fn(&Progress) -> bool) -> Result<(), StoreError> {
@@ -199,7 +204,15 @@ impl<C: ColdTier> Shared<C> {
 
     pub fn checkpointed(&self) {
         self.write().sealed = None;
-        self.progress.send_modify(|progress| progress.checkpoints += 1);
+        self.progress.send_modify(|progress| {
+            progress.checkpoints += 1;
+            progress.is_cold_full = false;
+        });
+    }
+
+    /// The tables have no room for the layer that is on its way. It stays, and is tried again.
+    pub fn cold_is_full(&self) {
+        self.progress.send_modify(|progress| progress.is_cold_full = true);
     }
 
     /// How many checkpoints were made since it was opened.

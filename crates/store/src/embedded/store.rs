@@ -264,9 +264,10 @@ fn record_one<C: ColdTier>(
     Ok(Recorded::Done)
 }
 
-/// Whether it asks for more work, and is to be refused when the disk is full.
+/// Whether it asks for more work, and is to be refused when the disk is full. A dead task that is tried again was
+/// accepted before: whoever asks for that cannot take it back, and everything behind it would wait.
 fn makes_more(change: &Change) -> bool {
-    matches!(change, Change::Accepted(_) | Change::Revived(_) | Change::Schedule(_, Some(_)))
+    matches!(change, Change::Accepted(_) | Change::Schedule(_, Some(_)))
 }
 
 /// What changes take in the journal, at most.

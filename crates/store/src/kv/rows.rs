@@ -371,4 +371,6 @@ impl From<ObstacleMirror> for Obstacle {
 }
 
 #[cfg(test)]
+mod mutations;
+#[cfg(test)]
 mod tests;

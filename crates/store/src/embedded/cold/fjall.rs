@@ -1,21 +1,27 @@
 //! Fjall, written by ingestion only: its own journal stays empty, so that a kill opens like a clean stop.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 
 use super::{ColdTier, Entry};
 use crate::StoreError;
+use crate::embedded::disk;
 
 /// Blocks that were read are kept up to this many bytes.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// What tables take beyond their rows, at most: filters, an index, the list of tables.
+const MARGIN_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Tables in a folder.
 pub struct FjallTier {
     rows: Keyspace,
     /// Kept, because its threads end with it.
     database: Database,
+    folder: PathBuf,
 }
 
 impl FjallTier {
@@ -29,7 +35,7 @@ impl FjallTier {
         let rows = database
             .keyspace("rows", KeyspaceCreateOptions::default)
             .map_err(|error| unreadable(folder, error))?;
-        Ok(FjallTier { rows, database })
+        Ok(FjallTier { rows, database, folder: folder.into() })
     }
 }
 
@@ -65,13 +71,24 @@ impl ColdTier for FjallTier {
         ingestion.finish().map_err(trouble)
     }
 
+    fn has_room(&self, bytes: u64) -> bool {
+        // If the disk does not say, the attempt will.
+        disk::free_bytes_of(&self.folder).map_or(true, |free| free >= bytes.saturating_add(MARGIN_BYTES))
+    }
+
     fn disk_bytes(&self) -> u64 {
         self.database.disk_space().unwrap_or_default()
     }
 }
 
 fn trouble(error: fjall::Error) -> StoreError {
-    StoreError::Unavailable(Box::new(error))
+    if no_space(&error) { StoreError::Full } else { StoreError::Unavailable(Box::new(error)) }
+}
+
+/// Whether somewhere beneath lies the disk's word that it is full.
+fn no_space(error: &(dyn std::error::Error + 'static)) -> bool {
+    let is_full = error.downcast_ref::<io::Error>().is_some_and(disk::is_no_space);
+    is_full || error.source().is_some_and(no_space)
 }
 
 fn unreadable(folder: &Path, error: fjall::Error) -> StoreError {

@@ -13,6 +13,28 @@ use crate::StoreError;
 #[derive(Clone, Default)]
 pub struct MemoryTier {
     rows: Arc<Mutex<BTreeMap<Bytes, Bytes>>>,
+    plan: Arc<Mutex<Plan>>,
+}
+
+/// How an ingestion ends when it does not succeed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TierFault {
+    /// The power goes before anything counts.
+    CrashBefore,
+    /// The power goes when everything counts, and nobody hears of it.
+    CrashAfter,
+    /// The device says that it could not.
+    Io,
+    /// There is no room.
+    NoSpace,
+}
+
+/// How ingestions to come will end.
+#[derive(Default)]
+struct Plan {
+    ingested: u64,
+    faults: BTreeMap<u64, TierFault>,
+    is_full: bool,
 }
 
 /// So many rows are read at once, so that the lock is not held while somebody looks at them.
@@ -21,6 +43,35 @@ const PAGE: usize = 256;
 impl MemoryTier {
     fn rows(&self) -> MutexGuard<'_, BTreeMap<Bytes, Bytes>> {
         self.rows.lock().expect("nothing panics while it is held")
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().expect("nothing panics while it is held")
+    }
+
+    /// Lets the nth ingestion from now (the next one is the first) end this way.
+    pub fn fail_at(&self, nth: u64, fault: TierFault) {
+        let mut plan = self.plan();
+        let nth = plan.ingested + nth;
+        plan.faults.insert(nth, fault);
+    }
+
+    /// Says from now on that there is no room, or that there is.
+    pub fn set_full(&self, is_full: bool) {
+        self.plan().is_full = is_full;
+    }
+
+    /// How many ingestions were tried.
+    pub fn ingestions(&self) -> u64 {
+        self.plan().ingested
+    }
+
+    /// Counts an ingestion, and says how it is to end.
+    fn begin(&self) -> Option<TierFault> {
+        let mut plan = self.plan();
+        plan.ingested += 1;
+        let nth = plan.ingested;
+        plan.faults.remove(&nth)
     }
 
     fn page(&self, from: Bound<&[u8]>, until: &[u8]) -> Vec<(Bytes, Bytes)> {
@@ -57,6 +108,10 @@ impl ColdTier for MemoryTier {
     fn ingest(&self, entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>) -> Result<(), StoreError> {
         let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
         assert!(entries.is_sorted_by(|one, next| one.0 < next.0), "entries come in order, each key once");
+        let fault = self.begin();
+        if let Some(fault) = fault.filter(|fault| *fault != TierFault::CrashAfter) {
+            return Err(fault.error());
+        }
         let mut rows = self.rows();
         for (key, value) in entries {
             let key = Bytes::copy_from_slice(key.as_slice());
@@ -65,10 +120,26 @@ impl ColdTier for MemoryTier {
                 None => _ = rows.remove(&key),
             }
         }
-        Ok(())
+        fault.map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
+    fn has_room(&self, _bytes: u64) -> bool {
+        !self.plan().is_full
     }
 
     fn disk_bytes(&self) -> u64 {
         self.rows().iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
+    }
+}
+
+impl TierFault {
+    fn error(self) -> StoreError {
+        match self {
+            TierFault::CrashBefore | TierFault::CrashAfter => {
+                StoreError::Unavailable("the power is off".into())
+            }
+            TierFault::Io => StoreError::Unavailable("the device failed".into()),
+            TierFault::NoSpace => StoreError::Full,
+        }
     }
 }

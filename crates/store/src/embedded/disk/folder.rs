@@ -81,8 +81,7 @@ impl Disk for FolderDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let space = rustix::fs::fstatvfs(&*self.folder)?;
-        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+        free_bytes_of(&self.path)
     }
 
     fn lock(&self, name: &str) -> io::Result<Option<FolderLock>> {
@@ -122,6 +121,12 @@ impl DiskFile for FolderFile {
 #[derive(Debug)]
 pub struct FolderLock {
     _held: File,
+}
+
+/// How many bytes can still be written to the disk that a folder is on.
+pub fn free_bytes_of(folder: &Path) -> io::Result<u64> {
+    let space = rustix::fs::statvfs(folder)?;
+    Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
 #[cfg(test)]
