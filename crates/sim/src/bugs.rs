@@ -105,11 +105,13 @@ pub enum Bug {
     LoadsTakeLongerThanTheyLookAhead,
     /// What is most urgent goes last.
     PrioritiesAreTurnedRound,
+    /// What was being written when the power went is said to be written.
+    PowerCutIsCalledDone,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 46] = [
+    pub const ALL: [Bug; 47] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -156,6 +158,7 @@ impl Bug {
         Bug::ClockRunsBehind,
         Bug::LoadsTakeLongerThanTheyLookAhead,
         Bug::PrioritiesAreTurnedRound,
+        Bug::PowerCutIsCalledDone,
     ];
 
     /// The bug of that name.

@@ -47,6 +47,7 @@ macro_rules! coverage {
 coverage!(
     kills,
     freezes,
+    power_cuts,
     hand_overs,
     losses,
     reloads,

@@ -8,6 +8,7 @@ pub mod checkers;
 pub mod coverage;
 pub mod dice;
 pub mod history;
+mod machine;
 pub mod process;
 pub mod run;
 pub mod settings;

@@ -91,8 +91,10 @@ async fn storm(world: &mut World, users: &mut Users) {
         let wait = *world.dice.pick(&[1, 5, 20, 100, 400, 1_500]);
         pass(world.dice.up_to(Duration::from_millis(wait))).await;
         world.watch_over().await;
+        world.power_may_go();
         step(world, users).await;
         measure(world).await;
+        world.power_may_come();
     }
 }
 
@@ -147,6 +149,9 @@ fn step_clock(world: &mut World, node: usize) {
 /// No more faults.
 async fn calm(world: &mut World) {
     world.faulty.calm();
+    if let Some(machine) = &world.machine {
+        machine.start_again();
+    }
     world.calm.store(true, Ordering::Relaxed);
     world.history.note(world.clock.true_now().wall, Happening::Calm);
     for node in 0..world.nodes.len() {

@@ -9,12 +9,13 @@ use punctual_core::{
     Change, EndState, Epoch, Fence, Obstacle, PartitionId, QueueId, RowKey, Task, TaskId, Timestamp, WindowId,
 };
 use punctual_store::{
-    Claim, Filter, Found, Held, Listed, Loaded, MemoryStore, Pruned, Query, Recorded, Retention, Standing,
-    Store, StoreError, Tear, TearableStore, Wrapper,
+    Claim, Filter, Found, Held, Listed, Loaded, Pruned, Query, Recorded, Retention, Standing, Store,
+    StoreError, Tear, TearableStore, Wrapper,
 };
 
 use crate::bugs::Bug;
 use crate::history::{Happening, History};
+use crate::machine::SimStore;
 use crate::targets::pass;
 use crate::world::PARTITIONS;
 
@@ -24,7 +25,7 @@ const ROWS_MAX: usize = 10_000;
 /// The store as it truly is.
 #[derive(Clone)]
 pub struct Watched {
-    pub store: MemoryStore,
+    pub store: SimStore,
     pub history: Arc<History>,
     pub clock: SimulatedClock,
     pub bug: Option<Bug>,
@@ -44,11 +45,14 @@ impl Watched {
             if *answer == Recorded::Fenced && self.bug == Some(Bug::StoreIgnoresFences) {
                 *answer = self.write_unfenced(*fence, changes).await;
             }
+            if *answer == Recorded::Unknown && self.bug == Some(Bug::PowerCutIsCalledDone) {
+                *answer = Recorded::Done;
+            }
             if *answer == Recorded::Done && *tear == Tear::Whole {
                 // What the owner believes is written, whatever a planted bug made of it.
                 self.written(*fence, &asked[place].1);
                 self.check_marks(*fence, changes).await;
-            } else if *tear != Tear::Whole {
+            } else if *tear != Tear::Whole || *answer == Recorded::Unknown {
                 self.history.note(self.clock.true_now().wall, Happening::Torn(changes.clone()));
             }
         }
@@ -96,9 +100,9 @@ impl TearableStore for Watched {
 }
 
 impl Wrapper for Watched {
-    type Inner = MemoryStore;
+    type Inner = SimStore;
 
-    fn inner(&self) -> &MemoryStore {
+    fn inner(&self) -> &SimStore {
         &self.store
     }
 
@@ -197,11 +201,23 @@ impl Wrapper for Watched {
             None => {}
         }
         let before = self.ended(fence.partition, queue).await;
-        let pruned = self.store.prune(fence, queue, retention, buckets_max).await?;
+        let pruned = self.store.prune(fence, queue, retention, buckets_max).await;
         let after = self.ended(fence.partition, queue).await;
-        for (id, end) in before.into_iter().filter(|(id, _)| !after.contains_key(id)) {
-            self.history.note(self.clock.true_now().wall, Happening::Dropped { id, end });
+        let is_past = |(state, at): (EndState, Timestamp)| match state {
+            EndState::Dead => at < retention.dead_before,
+            EndState::Succeeded | EndState::Cancelled | EndState::Expired => at < retention.finished_before,
+        };
+        for (id, end) in before {
+            // When the power went meanwhile, whatever may be gone may be gone.
+            let is_gone = match pruned {
+                Ok(_) => !after.contains_key(&id),
+                Err(StoreError::Fenced) => false,
+                Err(_) => is_past(end),
+            };
+            if is_gone {
+                self.history.note(self.clock.true_now().wall, Happening::Dropped { id, end });
+            }
         }
-        Ok(pruned)
+        pruned
     }
 }

@@ -10,7 +10,7 @@ use punctual_core::{
     BootTime, Obstacle, Outcome, PartitionId, QueueId, QueueSettings, Queues, Settings, Timestamp, Token,
 };
 use punctual_store::faulty::{FaultRates, Faulty, SeededFaults};
-use punctual_store::{MemoryStore, Store};
+use punctual_store::{Ownership, Store};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -18,6 +18,7 @@ use crate::bugs::Bug;
 use crate::coverage::Coverage;
 use crate::dice::Dice;
 use crate::history::{Happening, History, Process};
+use crate::machine::{Machine, SimStore};
 use crate::process::{Remote, Signal};
 use crate::settings::{keeps, limits, queues};
 use crate::targets::{Targets, pass};
@@ -39,7 +40,9 @@ pub struct World {
     pub clock: SimulatedClock,
     pub history: Arc<History>,
     pub coverage: Arc<Coverage>,
-    pub store: MemoryStore,
+    pub store: SimStore,
+    /// What the store runs on, if it is the embedded one.
+    pub machine: Option<Machine>,
     pub faulty: FaultyStore,
     pub calm: Arc<AtomicBool>,
     pub late_handler: Arc<AtomicBool>,
@@ -81,7 +84,7 @@ impl World {
             let settings = Box::new(queues.get(queue).clone());
             history.note(clock.true_now().wall, Happening::QueueSet { queue, settings });
         }
-        let store = MemoryStore::new(PARTITIONS);
+        let (store, machine) = Machine::new(seed);
         let watched = Watched { store: store.clone(), history: history.clone(), clock: clock.clone(), bug };
         let rates = fault_rates(&mut dice);
         let sleep: Sleep = |delay| Box::pin(pass(delay));
@@ -96,6 +99,7 @@ impl World {
             history,
             coverage: Arc::default(),
             store,
+            machine,
             faulty,
             calm: Arc::default(),
             late_handler: Arc::default(),
@@ -147,6 +151,40 @@ impl World {
         self.tell(node, Command::ReceiversChanged);
         self.beat(node);
         self.claim_own(node).await;
+    }
+
+    /// Who owns what, as the store says. One whose machine is down is started first.
+    async fn ownerships(&self) -> Vec<Ownership> {
+        if let Ok(ownerships) = self.store.ownerships().await {
+            return ownerships;
+        }
+        self.power_on();
+        self.store.ownerships().await.expect("it has just started")
+    }
+
+    /// The store's machine may lose power in the middle of one of its next writes.
+    pub fn power_may_go(&mut self) {
+        if let Some(machine) = &self.machine
+            && !machine.is_down()
+            && self.dice.chance(8)
+        {
+            machine.cut_power_soon(&mut self.dice);
+        }
+    }
+
+    /// And sooner or later it comes back.
+    pub fn power_may_come(&mut self) {
+        if self.machine.as_ref().is_some_and(Machine::is_down) && self.dice.chance(50) {
+            self.power_on();
+        }
+    }
+
+    /// A machine that is down starts again.
+    pub fn power_on(&self) {
+        if let Some(machine) = self.machine.as_ref().filter(|machine| machine.is_down()) {
+            machine.start_again();
+            self.coverage.power_cuts.count();
+        }
     }
 
     /// Sets a node's wall clock forward or back.
@@ -234,7 +272,7 @@ impl World {
             return;
         }
         let id = PartitionId(partition as u16);
-        let ownerships = self.store.ownerships().await.unwrap_or_default();
+        let ownerships = self.ownerships().await;
         if ownerships[partition].owner != Some(self.name(from)) {
             return;
         }
@@ -242,7 +280,7 @@ impl World {
         for _ in 0..50 {
             pass(Duration::from_millis(100)).await;
             self.watch_over().await;
-            let ownerships = self.store.ownerships().await.unwrap_or_default();
+            let ownerships = self.ownerships().await;
             if ownerships.iter().any(|ownership| ownership.partition == id && ownership.owner.is_none()) {
                 self.coverage.hand_overs.count();
                 self.owners[partition] = to;
@@ -255,7 +293,7 @@ impl World {
 
     /// Claims whatever a node should own and nobody does: an answer may have been lost.
     pub async fn repair_ownership(&mut self) {
-        let ownerships = self.store.ownerships().await.unwrap_or_default();
+        let ownerships = self.ownerships().await;
         for ownership in ownerships {
             let partition = usize::from(ownership.partition.0);
             let named =
@@ -284,7 +322,7 @@ impl World {
 
     /// Tells a node to take partitions over from whoever has them at this moment, and from nobody later.
     async fn claim(&mut self, node: usize, partitions: &[usize]) {
-        let present = self.store.ownerships().await.unwrap_or_default();
+        let present = self.ownerships().await;
         let mut fences = Vec::new();
         for &partition in partitions {
             let owner = present[partition].owner.as_ref();

@@ -27,6 +27,7 @@ macro_rules! planted {
 
 planted! {
     a_task_that_was_not_written_is_missed: AcceptedIsNotWritten breaks never_lost;
+    a_write_that_a_power_cut_undid_is_missed: PowerCutIsCalledDone breaks never_lost;
     an_end_that_was_not_written_is_missed: EndIsNotWritten breaks never_lost;
     a_cancel_that_was_not_written_is_noticed: CancelIsNotWritten breaks finished_once;
     a_store_that_ignores_fences_is_noticed: StoreIgnoresFences breaks fences_grow;

@@ -95,6 +95,11 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         Ok(JournaledStore { rows: KvStore::open(kv.clone(), partitions).await?, kv })
     }
 
+    /// Whether it can do nothing more until it is opened again.
+    pub fn has_failed(&self) -> bool {
+        self.kv.shared.check().is_err()
+    }
+
     /// How often the tables were read.
     pub fn cold_reads(&self) -> u64 {
         self.kv.shared.cold_reads()

@@ -1,3 +1,5 @@
+//! What is whole is found whole, and what is spoiled is named.
+
 use punctual_core::{Change, Obstacle};
 
 use super::*;
