@@ -25,6 +25,7 @@ const ABOUT_UNFINISHED: &str = "punctual.txt.new";
 const LOCK: &str = "lock";
 const JOURNAL: &str = "journal";
 const TABLES: &str = "tables";
+const TABLES_UNFINISHED: &str = "tables.new";
 
 /// Why a data folder was not opened, copied or verified. Nothing in it was changed.
 #[derive(Debug)]
@@ -285,7 +286,7 @@ fn is_data_folder(path: &Path) -> Result<bool, FolderError> {
         match &*name.to_string_lossy() {
             ABOUT => return Ok(true),
             LOCK | ABOUT_UNFINISHED => {}
-            JOURNAL | TABLES => _ = trouble.get_or_insert(FolderTrouble::Unfinished),
+            JOURNAL | TABLES | TABLES_UNFINISHED => _ = trouble.get_or_insert(FolderTrouble::Unfinished),
             other => trouble = Some(FolderTrouble::Foreign { holds: other.into() }),
         }
     }

@@ -169,6 +169,21 @@ async fn a_folder_whose_making_was_cut_off_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tables_whose_making_was_cut_off_are_made_again() {
+    // A kill while the tables were made left a folder that could never be opened again.
+    let place = tempfile::tempdir().expect("a folder");
+    drop(open(place.path()).await.expect("it is made"));
+    for name in ["tables", "journal"] {
+        fs::remove_dir_all(place.path().join(name)).expect("removed");
+    }
+    fs::create_dir_all(place.path().join("tables.new/keyspaces")).expect("made");
+    fs::write(place.path().join("tables.new/0.jnl"), "").expect("written");
+    let store = open(place.path()).await.expect("it opens");
+    set(&store, "a", "1").await;
+    assert!(!place.path().join("tables.new").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backup_is_of_one_moment_while_others_write() {
     let place = tempfile::tempdir().expect("a folder");
     let [path, copy] = ["data", "copy"].map(|name| place.path().join(name));

@@ -1,5 +1,6 @@
 //! Fjall, written by ingestion only: its own journal stays empty, so that a kill opens like a clean stop.
 
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ use crate::embedded::disk;
 /// Blocks that were read are kept up to this many bytes.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 
+/// How tables that are being made are told from others.
+const UNFINISHED: &str = "new";
 /// What tables take beyond their rows, at most: filters, an index, the list of tables.
 const MARGIN_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -25,18 +28,31 @@ pub struct FjallTier {
 }
 
 impl FjallTier {
-    /// Opens the tables in a folder, or makes it.
+    /// Opens the tables in a folder, or makes it. New ones are made under another name: if that is cut off, what is
+    /// left of them can never be opened, and is made again.
     pub fn open(folder: &Path) -> Result<FjallTier, StoreError> {
-        let database = Database::builder(folder)
-            .cache_size(CACHE_BYTES)
-            .worker_threads(1)
-            .open()
-            .map_err(|error| unreadable(folder, error))?;
-        let rows = database
-            .keyspace("rows", KeyspaceCreateOptions::default)
-            .map_err(|error| unreadable(folder, error))?;
-        Ok(FjallTier { rows, database, folder: folder.into() })
+        if !folder.exists() {
+            make(folder).map_err(|error| unreadable(folder, error))?;
+        }
+        open(folder).map_err(|error| unreadable(folder, error))
     }
+}
+
+fn make(folder: &Path) -> Result<(), fjall::Error> {
+    let unfinished = folder.with_extension(UNFINISHED);
+    if unfinished.exists() {
+        fs::remove_dir_all(&unfinished)?;
+    }
+    drop(open(&unfinished)?);
+    fs::rename(&unfinished, folder)?;
+    folder.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())?;
+    Ok(())
+}
+
+fn open(folder: &Path) -> Result<FjallTier, fjall::Error> {
+    let database = Database::builder(folder).cache_size(CACHE_BYTES).worker_threads(1).open()?;
+    let rows = database.keyspace("rows", KeyspaceCreateOptions::default)?;
+    Ok(FjallTier { rows, database, folder: folder.into() })
 }
 
 impl ColdTier for FjallTier {
