@@ -37,6 +37,8 @@ pub struct Author<D: Disk, C> {
     pub checkpoint: Checkpoint,
     pub hand: Hand<D>,
     pub bounds: Bounds,
+    /// No frame is longer.
+    pub frame_bytes_max: usize,
     batch: Batch,
     /// The record in the making.
     ops: Vec<u8>,
@@ -64,10 +66,25 @@ impl From<StoreError> for Refused {
 }
 
 impl<D: Disk, C: ColdTier> Author<D, C> {
-    pub fn new(shared: Arc<Shared<C>>, hand: Hand<D>, checkpoint: Checkpoint, bounds: Bounds) -> Self {
-        let (batch, frame, room) = (Batch::default(), FrameBuffer::default(), Room::default());
-        let ops = Vec::new();
-        Author { shared, checkpoint, hand, bounds, batch, ops, frame, room, on_its_way: None, since_seal: 0 }
+    pub fn new(
+        shared: Arc<Shared<C>>,
+        hand: Hand<D>,
+        checkpoint: Checkpoint,
+        (bounds, frame_bytes_max): (Bounds, usize),
+    ) -> Self {
+        Author {
+            shared,
+            checkpoint,
+            hand,
+            bounds,
+            frame_bytes_max,
+            batch: Batch::default(),
+            ops: Vec::new(),
+            frame: FrameBuffer::default(),
+            room: Room::default(),
+            on_its_way: None,
+            since_seal: 0,
+        }
     }
 
     /// Makes ready for a frame of at most so many bytes: it can be written then, however full the disk is.

@@ -1,4 +1,4 @@
-//! A data folder: what it is, and who may use it.
+//! A data folder: what it is, and who may use it. Decision record: `docs/decisions/0011-the-data-folder.md`.
 //!
 //! ```text
 //!   punctual.txt    what the folder is: its format, its identity, how many partitions

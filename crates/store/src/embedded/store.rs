@@ -75,6 +75,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         layers.next = recovery.next;
         tie(&cold, journal.identity(), &recovery)?;
         let shared = Arc::new(Shared::new(cold, layers, hands));
+        let frame_bytes_max = journal.frame_bytes_max();
         let (hand, checkpoint) = match hands {
             Hands::Inline => (Hand::Inline(Box::new(journal)), Checkpoint::inline()),
             Hands::Threads => {
@@ -83,7 +84,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
                 (hand, checkpoint)
             }
         };
-        let author = Author::new(shared.clone(), hand, checkpoint, bounds);
+        let author = Author::new(shared.clone(), hand, checkpoint, (bounds, frame_bytes_max));
         Ok(JournaledKv { shared, author: Arc::new(Mutex::new(author)) })
     }
 
@@ -147,7 +148,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = rest.iter().take_while(|change| {
-                let is_room = bytes < FRAME_TARGET;
+                let is_room = bytes < frame_target(author);
                 bytes += CHANGE_BYTES + carried_by(change);
                 is_room
             });
@@ -190,11 +191,12 @@ impl<D: Disk + Sync, C: ColdTier> Wrapper for JournaledStore<D, C> {
         let mut recorded = Vec::with_capacity(batch.len());
         while recorded.len() < batch.len() {
             let rest = &batch[recorded.len()..];
-            if bytes_of(&rest[0].1) > FENCE_BYTES_MAX {
+            if bytes_of(&rest[0].1) > FENCE_BYTES_MAX.min(author.frame_bytes_max / 2) {
                 recorded.push(self.record_in_pieces(&mut author, rest[0].0, &rest[0].1).await);
                 continue;
             }
-            let some = self.record_some(&mut author, first_frame(rest)).await;
+            let frame = first_frame(rest, frame_target(&author));
+            let some = self.record_some(&mut author, frame).await;
             recorded.extend(some);
         }
         recorded
@@ -236,11 +238,16 @@ impl From<OpenError> for StoreError {
     }
 }
 
+/// Segments may be small: what goes into a frame must fit, with what is added at last.
+fn frame_target<D: Disk, C>(author: &Author<D, C>) -> usize {
+    FRAME_TARGET.min(author.frame_bytes_max / 4)
+}
+
 /// As many fences as make one frame.
-fn first_frame(batch: &[(Fence, Vec<Change>)]) -> &[(Fence, Vec<Change>)] {
+fn first_frame(batch: &[(Fence, Vec<Change>)], target: usize) -> &[(Fence, Vec<Change>)] {
     let mut bytes = 0;
     let fits = batch.iter().take_while(|(_, changes)| {
-        let is_room = bytes < FRAME_TARGET;
+        let is_room = bytes < target;
         bytes += bytes_of(changes);
         is_room
     });
