@@ -104,6 +104,10 @@ impl<S: Store> Shell<S> {
                 Recorded::Full => self.refused(now, *fence, changes),
             }
         }
+        if !self.inline {
+            // It holds thousands of tasks: letting go of them is work that another thread can do.
+            tokio::spawn(async move { drop(batch) });
+        }
     }
 
     /// The store is full. Without what is new it may have room; if there was nothing new, it is asked again later.
