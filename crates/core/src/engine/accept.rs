@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::deferred::Awaited;
 use super::entry::{Entry, Lease, Phase, Slot};
-use super::park::head;
 use super::{Engine, on_wheel};
 use crate::message::{Effect, Token};
 use crate::task::{Obstacle, RowKey, Task};
@@ -159,12 +158,7 @@ impl Engine {
         if self.suspects.contains_key(&task.id.seq) {
             self.count_crash(&mut task);
         }
-        if let Some(lane) = self.lane_of(&task) {
-            // Whoever holds the lane by the store's word keeps it: the owner who gave it away did not know of this one.
-            let hold = self.holds.entry(lane).or_default();
-            hold.holder = hold.holder.or(head(task.id.seq));
-            self.keep_from_being_overtaken(&task);
-        }
+        self.count_adopted_in(&task);
         if let Some(obstacle) = task.parked {
             self.unparking.entry(obstacle).or_default().in_memory += 1;
         }

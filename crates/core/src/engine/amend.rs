@@ -81,7 +81,7 @@ impl Engine {
                 let id = entry.task.id;
                 return self.deferred.wait(Awaited::Task(id.seq), no, Ask::Amend(id, amendment));
             }
-            Phase::Placed | Phase::Waiting(_) | Phase::Behind | Phase::Offered => {}
+            Phase::Placed | Phase::Waiting(_) | Phase::Behind | Phase::HeldUp | Phase::Offered => {}
         }
         if entry.task.has_expired(now.wall) {
             self.detach(slot, out);

@@ -144,7 +144,7 @@ impl Engine {
                 let lane = self.lane_of(&self.entries[slot].task).expect("only lanes have a behind");
                 self.take_from_behind(lane, slot);
             }
-            Phase::Placed | Phase::Running(_) | Phase::Settling(_) => {}
+            Phase::Placed | Phase::HeldUp | Phase::Running(_) | Phase::Settling(_) => {}
         }
     }
 

@@ -28,6 +28,8 @@ pub enum Phase {
     Waiting(TimerKey),
     /// It is due, and waits for the head of its lane.
     Behind,
+    /// It is due and heads its lane, and waits for an attempt of another that was left over in it.
+    HeldUp,
     /// It is due, and waits for the gate.
     Offered,
     /// Its attempt runs, or is about to.
@@ -55,7 +57,7 @@ impl Entry {
 
     /// Whether its time has come and something else keeps it from starting.
     pub fn is_kept_waiting(&self) -> bool {
-        matches!(self.phase, Phase::Behind | Phase::Offered)
+        matches!(self.phase, Phase::Behind | Phase::HeldUp | Phase::Offered)
     }
 
     /// Whether it takes up room of its window. What runs, waits behind another or came from under an

@@ -38,7 +38,7 @@ impl Engine {
             Phase::Running(_) => return false,
             // Another draft of the same request has just met it.
             Phase::Settling(_) => return true,
-            Phase::Placed | Phase::Waiting(_) | Phase::Behind | Phase::Offered => {}
+            Phase::Placed | Phase::Waiting(_) | Phase::Behind | Phase::HeldUp | Phase::Offered => {}
         }
         self.detach(slot, out);
         self.expire(now, slot, out);

@@ -7,6 +7,7 @@ use super::Engine;
 use super::entry::{Phase, Slot};
 use super::park::{Written, head};
 use crate::change::Change;
+use crate::id::Seq;
 use crate::message::{Effect, Token};
 use crate::task::{Obstacle, Task};
 use crate::time::Now;
@@ -25,9 +26,13 @@ impl Engine {
         let others_first = self.behind.contains_key(&lane) || task.parked.is_some();
         let hold = self.holds.entry(lane).or_default();
         if hold.holder == head(seq) {
-            return true;
+            let held_up = hold.beside > 0;
+            if held_up {
+                self.set_phase(now, slot, Phase::HeldUp, out);
+            }
+            return !held_up;
         }
-        if hold.holder.is_none() && !hold.parked && !others_first && hold.departing == 0 {
+        if hold.is_free() && !hold.parked && !others_first {
             hold.holder = head(seq);
             return true;
         }
@@ -109,15 +114,24 @@ impl Engine {
         self.write_holder(task);
     }
 
-    /// An attempt is over. If it was adopted and ran beside the head of its lane, it was counted, so that nobody became
-    /// the next head meanwhile.
+    /// An attempt was adopted. Whoever holds its lane by the store's word keeps it, because the owner who gave it away
+    /// did not know of this one; but while this one runs, the head waits, and nobody becomes the next.
+    pub(super) fn count_adopted_in(&mut self, task: &Task) {
+        let Some(lane) = self.lane_of(task) else { return };
+        let hold = self.holds.entry(lane).or_default();
+        hold.holder = hold.holder.or(head(task.id.seq));
+        hold.beside += u16::from(hold.holder != head(task.id.seq));
+    }
+
+    /// An attempt is over. If it was adopted and ran beside the head of its lane, it was counted. The lane goes on when
+    /// what follows from it is recorded.
     pub(super) fn count_adopted_out(&mut self, slot: Slot, token: Token) {
         let task = &self.entries[slot].task;
         if token.epoch == self.fence.epoch || self.holds_lane(task) {
             return;
         }
         if let Some(hold) = self.lane_of(task).and_then(|lane| self.holds.get_mut(&lane)) {
-            hold.departing -= 1;
+            hold.beside -= 1;
         }
     }
 
@@ -136,10 +150,14 @@ impl Engine {
         Some(lane)
     }
 
-    /// The lane is free: whoever is next becomes its head; nobody is, and it is forgotten.
+    /// The lane is free: whoever is next becomes its head; nobody is, and it is forgotten. Or nothing runs beside its
+    /// head any more, which may have waited for that.
     pub(super) fn next_in_lane(&mut self, now: Now, lane: Obstacle, out: &mut Vec<Effect>) {
         let Some(hold) = self.holds.get(&lane).copied() else { return };
-        if hold.holder.is_some() || hold.departing > 0 || self.leaving {
+        if let Some(head) = hold.holder.filter(|_| hold.beside == 0) {
+            return self.let_head_go_on(now, Seq(head.get()), out);
+        }
+        if !hold.is_free() || self.leaving {
             return;
         }
         let Some(&next) = self.behind.get(&lane).and_then(|behind| behind.first()) else {
@@ -176,6 +194,13 @@ impl Engine {
         self.dispatch(now, next, out);
     }
 
+    fn let_head_go_on(&mut self, now: Now, head: Seq, out: &mut Vec<Effect>) {
+        let slot = self.entries.find(head);
+        if let Some(slot) = slot.filter(|&slot| self.entries[slot].phase == Phase::HeldUp) {
+            self.dispatch(now, slot, out);
+        }
+    }
+
     /// Whether this task is the head of its lane.
     pub(super) fn holds_lane(&self, task: &Task) -> bool {
         let hold = self.lane_of(task).and_then(|lane| self.holds.get(&lane));
@@ -207,7 +232,7 @@ impl Engine {
     pub(super) fn abandon_lane(&mut self, task: &Task) -> Vec<Slot> {
         let Some(lane) = self.give_lane_back(task) else { return Vec::new() };
         let Some(hold) = self.holds.get(&lane) else { return Vec::new() };
-        if !hold.parked && hold.departing == 0 && hold.written == Written::No {
+        if hold.is_free() && !hold.parked && hold.written == Written::No {
             self.holds.remove(&lane);
         }
         self.behind.get(&lane).cloned().unwrap_or_default()

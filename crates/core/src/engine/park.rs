@@ -29,6 +29,16 @@ pub struct Hold {
     /// Tasks that are not its head and whose end or move is being recorded. Until it is, a crash would bring them
     /// back to their old place in the order, so that nobody becomes the head meanwhile.
     pub departing: u32,
+    /// Attempts of an earlier ownership that run although their tasks do not head the lane. None begins beside them,
+    /// not even the head's.
+    pub beside: u16,
+}
+
+impl Hold {
+    /// Whether somebody may become the head of the lane.
+    pub fn is_free(&self) -> bool {
+        self.holder.is_none() && self.departing == 0 && self.beside == 0
+    }
 }
 
 /// A task as the head of a lane: no task has the number zero, so that a lane without a head takes no more room.

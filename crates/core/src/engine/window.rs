@@ -288,8 +288,11 @@ impl Engine {
         let Loading { clock, until, limit, arrivals, unread } = loading;
         let full = loaded.tasks.len() >= limit;
         let last = loaded.tasks.last().filter(|_| full).map(|task| task.key().after());
-        // What comes after a row that has left memory must not overtake it.
-        let until = unread.map_or(until, |first| first.min(until));
+        // What comes after a row that has left memory must not overtake it. A paused queue takes in nothing that was
+        // filed meanwhile.
+        let paused = self.settings.queues.get(id.queue).paused;
+        let filed = arrivals.iter().filter(|_| paused).map(Task::key);
+        let until = filed.chain(unread).fold(until, RowKey::min);
         let read_to = last.map_or(until, |last| last.min(until));
         window.read_to = window.read_to.max(read_to);
         // The range may have been cut short while it was read: what lies behind the cut is still there.

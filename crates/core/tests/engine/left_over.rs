@@ -3,7 +3,7 @@
 //! In each script but the last `a` was started by a member that then lost its partition and does not know it. The next owner lets
 //! the lane go on without `a`, which a user has moved; then the partition comes back to the first member.
 
-use crate::script::check;
+use crate::script::{World, check};
 
 #[test]
 fn a_left_over_attempt_does_not_take_the_lane_from_the_head_that_the_store_names() {
@@ -41,7 +41,7 @@ fn a_left_over_attempt_does_not_take_the_lane_from_the_head_that_the_store_names
 }
 
 #[test]
-fn nobody_becomes_the_head_while_a_left_over_attempt_runs() {
+fn the_head_waits_while_a_left_over_attempt_runs() {
     check(
         "
         queue q retry=10
@@ -56,8 +56,8 @@ fn nobody_becomes_the_head_while_a_left_over_attempt_runs() {
         5    resume q
         6    fail b
         7    hand_over to=a
-        17   succeed b
-        18   succeed a
+        17   succeed a
+        18   succeed b
         ",
         "
         1 start a #1
@@ -67,9 +67,9 @@ fn nobody_becomes_the_head_while_a_left_over_attempt_runs() {
         5 start b #1
         6 postpone b to t16
         7 release 0
-        16 start b #2
-        17 finish b
-        18 finish a
+        17 finish a
+        17 start b #2
+        18 finish b
         18 start c #1
         ",
     );
@@ -131,8 +131,7 @@ fn a_lane_goes_on_when_a_left_over_attempt_is_set_aside() {
         5    resume q
         6    fail b
         7    hand_over to=a
-        17   succeed b
-        40   tick
+        38   succeed b
         ",
         "
         1 start a #1
@@ -142,13 +141,60 @@ fn a_lane_goes_on_when_a_left_over_attempt_is_set_aside() {
         5 start b #1
         6 postpone b to t16
         7 release 0
-        16 start b #2
-        17 finish b
         37 stop a #1
         37 give up a
-        37 start c #1
+        37 start b #2
+        38 finish b
+        38 start c #1
         ",
     );
+}
+
+#[test]
+fn whatever_is_asked_of_the_head_it_waits_for_a_left_over_attempt() {
+    // `b` is due again at 16; what is asked of it, and what starts when `a` ends at 20.
+    let cases = [
+        ("17 tick", "start b #2"),
+        ("17 run b", "start b #2"),
+        ("9  run b", "start b #2"),
+        ("17 retry b", "start b #2"),
+        ("17 change b", "start b #2"),
+        ("17 change b expires=19", "start c #1"),
+        ("17 cancel b", "start c #1"),
+        ("17 move b to=18", "start c #1"),
+        ("17 move b to=1", "start b #2"),
+        ("17 step_clock -2", "start b #2"),
+        ("17 reload", "start b #2"),
+        ("17 hand_over to=b", "start b #2"),
+        ("17 hand_over to=a", "start b #2"),
+    ];
+    for (asked, starts) in cases {
+        let script = format!(
+            "
+            queue q retry=10
+            0    accept a due=1 lane=x
+            0    accept b due=2 lane=x
+            0    accept c due=3 lane=x
+            0    hold_store records
+            2    pause q
+            2    take_over by=b
+            2    let_store
+            4    move a to=50
+            5    resume q
+            6    fail b
+            7    hand_over to=a
+            {asked}
+            20   succeed a
+            "
+        );
+        let transcript = World::run(&script).transcript();
+        let started: Vec<&str> = transcript.lines().filter(|line| line.contains("start")).collect();
+        assert_eq!(
+            started,
+            ["1 start a #1", "5 start b #1", &format!("20 {starts}")],
+            "{asked}\n{transcript}"
+        );
+    }
 }
 
 #[test]

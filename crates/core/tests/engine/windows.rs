@@ -369,3 +369,35 @@ fn a_page_that_shows_what_a_later_owner_has_moved_meets_what_was_filed_while_it_
         ",
     );
 }
+
+#[test]
+fn what_was_filed_while_a_page_was_read_is_not_overtaken_when_the_queue_is_paused_before_it_comes() {
+    // Found by random scripts: the page was taken in, and what was filed meanwhile was not.
+    check(
+        "
+        queue q
+        0   accept first second lane=x due=0 queue=q
+        1   hold_store loads
+        1   succeed first
+        1   tear after=0
+        1   accept torn queue=q
+        1   accept b c lane=x due=2 queue=q handler=g
+        1   succeed second
+        1   change b
+        1   pause q
+        3   let_store
+        4   resume q
+        5   receivers g
+        ",
+        "
+        0 start first #1
+        1 finish first
+        1 start second #1
+        1 unknown
+        1 finish second
+        1 refile b
+        1 answer change b: done, due t2
+        5 start b #1
+        ",
+    );
+}

@@ -2,7 +2,7 @@
 
 use punctual_core::node::true_holder;
 use punctual_core::{
-    Event, Fence, Found, Held, Inheritance, Obstacle, Outcome, PartitionId, Query, Task, TaskId, Token,
+    Begun, Event, Fence, Found, Held, Inheritance, Obstacle, Outcome, PartitionId, Query, Task, TaskId, Token,
 };
 use punctual_store::{Claim, Store};
 
@@ -39,8 +39,15 @@ impl World {
                 .collect(),
             suspects: Default::default(),
         };
+        // What it waits for by the record, and what it runs itself.
+        let leased: Vec<Token> = inheritance.standing.leased.iter().filter_map(leased).collect();
         let (now, fence) = (self.clock.now(), Fence { partition, epoch });
         self.with(member, |node, out| node.take_over(now, fence, inheritance, out));
+        let live = self.members[member].live_tokens();
+        let live = live.into_iter().filter(|token| token.id.partition(self.partitions) == partition);
+        for token in leased.into_iter().chain(live) {
+            self.promises.attempt_goes_on(token);
+        }
         for (token, outcome) in std::mem::take(&mut self.undelivered) {
             self.forward(token, outcome);
         }
@@ -117,4 +124,9 @@ impl World {
             None => self.undelivered.push((token, outcome)),
         }
     }
+}
+
+fn leased(task: &Task) -> Option<Token> {
+    let Begun { epoch, lease } = task.begun?;
+    lease.map(|_| Token { id: task.id, epoch, attempt: task.attempts })
 }

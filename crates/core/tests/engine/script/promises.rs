@@ -20,6 +20,8 @@ pub struct Promises {
     /// Live tasks of each lane in order.
     lanes: BTreeMap<(QueueId, LaneId), BTreeSet<(RowKey, TaskId)>>,
     running: BTreeMap<TaskId, Token>,
+    /// Attempts that were reported on or stopped: an owner that has not heard of it may still wait for them.
+    over: BTreeSet<Token>,
     blocked: BTreeSet<TaskId>,
     /// Tasks of writes with an unknown outcome, or filed at a mark: nobody can say where they stand in their lane.
     uncertain: BTreeSet<TaskId>,
@@ -116,8 +118,16 @@ impl Promises {
         self.uncertain.insert(id);
     }
 
+    /// A new owner knows of an attempt that it did not start: nothing may start beside it until it is over.
+    pub fn attempt_goes_on(&mut self, token: Token) {
+        if !self.over.contains(&token) {
+            self.running.entry(token.id).or_insert(token);
+        }
+    }
+
     /// The attempt was reported on, or stopped.
     pub fn attempt_over(&mut self, token: Token) {
+        self.over.insert(token);
         if self.running.get(&token.id) == Some(&token) {
             self.running.remove(&token.id);
         }
