@@ -32,8 +32,9 @@ pub fn steady(bench: &mut Bench<'_>, world: &World, rate: usize, what: &str) {
     bench.tell(&format!("lateness at {rate}/s for {time:?}{what}"));
     let checkpoints = world.store.checkpoints();
     world.seen.take_lateness();
+    let before = world.seen.started();
     let scheduled = world.runtime.block_on(world.runtime.spawn(produce(world.scheduler.clone(), rate, time)));
-    world.runtime.block_on(world.seen.until_started(scheduled.expect("it does not panic")));
+    world.runtime.block_on(world.seen.until_started(before + scheduled.expect("it does not panic")));
     let late = world.seen.take_lateness();
     let name = |figure: &str| format!("lateness {figure} at {rate}/s{what}");
     bench.note(Row::new(name("p50"), late.per_mille(500), Unit::Milliseconds, ""));
@@ -73,6 +74,7 @@ pub fn spike(bench: &mut Bench<'_>, world: &World, what: &str) {
     for round in 1..=bench.options.rounds.min(3) {
         bench.tell(&format!("spike of {SPIKE}{what}, round {round}"));
         world.seen.take_lateness();
+        let all = world.seen.started() + SPIKE;
         let due = Timestamp::from_micros(wall_now() + 3_000_000);
         world.runtime.block_on(async {
             for _ in 0..SPIKE / world::PER_CALL {
@@ -81,7 +83,7 @@ pub fn spike(bench: &mut Bench<'_>, world: &World, what: &str) {
                     answer.expect("nothing refuses it");
                 }
             }
-            world.seen.until_started(SPIKE).await;
+            world.seen.until_started(all).await;
         });
         worst.push(world.seen.take_lateness().worst());
     }

@@ -10,7 +10,7 @@ use crate::stopwatch::Stopwatch;
 const TASKS: usize = 300_000;
 const OUTSTANDING: usize = 10_000;
 const DUE: usize = 100_000;
-const PRODUCERS: usize = 2;
+const PRODUCERS: usize = 10;
 
 pub fn run(bench: &mut Bench<'_>) {
     let path = bench.path("life");

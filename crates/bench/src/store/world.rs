@@ -28,8 +28,8 @@ pub type Make = fn(usize) -> NewTask;
 pub struct Seen {
     /// How late each attempt began, in microseconds.
     late: Mutex<Vec<u32>>,
-    ended: AtomicUsize,
-    changed: Notify,
+    started: Count,
+    ended: Count,
     /// Grows with each end, for whoever keeps so many outstanding.
     pub room: Semaphore,
 }
@@ -47,8 +47,8 @@ impl World {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
         let seen = Arc::new(Seen {
             late: Mutex::default(),
-            ended: AtomicUsize::new(0),
-            changed: Notify::new(),
+            started: Count::default(),
+            ended: Count::default(),
             room: Semaphore::new(0),
         });
         let (store, scheduler) = runtime.block_on(async {
@@ -123,7 +123,7 @@ impl Seen {
     fn note_start(&self, at: Timestamp) {
         let late = wall_now().saturating_sub(at.as_micros());
         self.late.lock().expect("nobody panics").push(u32::try_from(late.max(0)).unwrap_or(u32::MAX));
-        self.changed.notify_waiters();
+        self.started.add(1);
     }
 
     fn observe(&self, note: &Note<'_>) {
@@ -131,39 +131,28 @@ impl Seen {
         let ends = changes.iter().filter(|change| matches!(change, Change::Ended { .. })).count();
         if ends > 0 {
             self.room.add_permits(ends);
-            self.ended.fetch_add(ends, Ordering::Relaxed);
-            self.changed.notify_waiters();
+            self.ended.add(ends);
         }
     }
 
     /// How many have ended.
     pub fn ended(&self) -> usize {
-        self.ended.load(Ordering::Relaxed)
+        self.ended.count.load(Ordering::Relaxed)
+    }
+
+    /// Waits until so many have ended.
+    pub async fn until_ended(&self, count: usize) {
+        self.ended.until(count).await;
     }
 
     /// How many have begun.
     pub fn started(&self) -> usize {
-        self.late.lock().expect("nobody panics").len()
-    }
-
-    /// Waits until so many have ended, and begun.
-    pub async fn until_ended(&self, count: usize) {
-        self.until(|| self.ended() >= count).await;
+        self.started.count.load(Ordering::Relaxed)
     }
 
     /// Waits until so many have begun.
     pub async fn until_started(&self, count: usize) {
-        self.until(|| self.started() >= count).await;
-    }
-
-    async fn until(&self, reached: impl Fn() -> bool) {
-        loop {
-            let changed = self.changed.notified();
-            if reached() {
-                return;
-            }
-            changed.await;
-        }
+        self.started.until(count).await;
     }
 
     /// Takes what was noted about lateness: sorted, in milliseconds.
@@ -171,6 +160,31 @@ impl Seen {
         let mut late = std::mem::take(&mut *self.late.lock().expect("nobody panics"));
         late.sort_unstable();
         Lateness(late)
+    }
+}
+
+/// Wakes whoever waits when it gets there, and not before: that would be part of what is measured.
+#[derive(Default)]
+struct Count {
+    count: AtomicUsize,
+    awaited: AtomicUsize,
+    reached: Notify,
+}
+
+impl Count {
+    fn add(&self, more: usize) {
+        let count = self.count.fetch_add(more, Ordering::SeqCst) + more;
+        let awaited = self.awaited.load(Ordering::SeqCst);
+        if count >= awaited && count - more < awaited {
+            self.reached.notify_one();
+        }
+    }
+
+    async fn until(&self, count: usize) {
+        self.awaited.store(count, Ordering::SeqCst);
+        while self.count.load(Ordering::SeqCst) < count {
+            self.reached.notified().await;
+        }
     }
 }
 

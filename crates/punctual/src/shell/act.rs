@@ -1,9 +1,11 @@
 //! Carries out what was decided: store calls and attempts run beside the loop, and come back as events.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use punctual_core::{Change, Effect, Event, Fence, Now, Outcome, Token};
 use punctual_store::{Recorded, Store, StoreError};
 
@@ -13,6 +15,8 @@ use crate::observer::{Note, Observer};
 /// Waits between tries of a read that the store did not answer.
 pub(super) const TRY_AGAIN_MIN: Duration = Duration::from_millis(10);
 pub(super) const TRY_AGAIN_MAX: Duration = Duration::from_secs(1);
+/// So many changes are recorded from within the loop.
+const SMALL_BATCH: usize = 32;
 
 impl<S: Store> Shell<S> {
     /// Carries effects out in order, then records what changed: one batch at a time, for all partitions.
@@ -31,19 +35,29 @@ impl<S: Store> Shell<S> {
         }
     }
 
-    /// Records a batch beside the loop: a store that computes does not hold it up, and one that panics has not said
-    /// what it did.
+    /// Records a batch: a large one beside the loop, so that a store that computes does not hold it up; a small one
+    /// from within, because waking another thread takes longer. A store that panics has not said what it did.
     fn record(&mut self, batch: Arc<Batch>) {
         let (store, written) = (self.store.clone(), batch.clone());
         let record = async move { store.record(&written).await };
+        let is_small = batch.iter().map(|(_, changes)| changes.len()).sum::<usize>() <= SMALL_BATCH;
         if self.inline {
             return self.calls.push(Box::pin(async move { Done::Recorded(batch, record.await) }));
         }
-        let record = tokio::spawn(record);
-        self.calls.push(Box::pin(async move {
-            let answers = record.await.unwrap_or_else(|_| vec![Recorded::Unknown; batch.len()]);
-            Done::Recorded(batch, answers)
-        }));
+        let unknown = |batch: &Batch| vec![Recorded::Unknown; batch.len()];
+        if is_small {
+            let record = AssertUnwindSafe(record).catch_unwind();
+            self.calls.push(Box::pin(async move {
+                let answers = record.await.unwrap_or_else(|_| unknown(&batch));
+                Done::Recorded(batch, answers)
+            }));
+        } else {
+            let record = tokio::spawn(record);
+            self.calls.push(Box::pin(async move {
+                let answers = record.await.unwrap_or_else(|_| unknown(&batch));
+                Done::Recorded(batch, answers)
+            }));
+        }
     }
 
     fn carry_out(&mut self, now: Now, fence: Fence, effect: Effect) {
@@ -103,10 +117,6 @@ impl<S: Store> Shell<S> {
                 Recorded::Unknown => self.reload(now, *fence),
                 Recorded::Full => self.refused(now, *fence, changes),
             }
-        }
-        if !self.inline {
-            // It holds thousands of tasks: letting go of them is work that another thread can do.
-            tokio::spawn(async move { drop(batch) });
         }
     }
 

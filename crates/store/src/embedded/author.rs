@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpoint;
@@ -42,6 +43,7 @@ pub struct Author<D: Disk, C> {
     batch: Batch,
     /// The record in the making.
     ops: Vec<u8>,
+    arena: BytesMut,
     frame: FrameBuffer,
     room: Room,
     /// A frame whose writer gave up waiting: it is written all the same, and before the next one.
@@ -80,6 +82,7 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
             frame_bytes_max,
             batch: Batch::default(),
             ops: Vec::new(),
+            arena: BytesMut::new(),
             frame: FrameBuffer::default(),
             room: Room::default(),
             on_its_way: None,
@@ -123,7 +126,7 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
         let shared = self.shared.clone();
         let (result, sealed) = {
             let mut layers = shared.write();
-            let mut draft = Draft::new(&mut layers, &shared, &mut self.ops);
+            let mut draft = Draft::new(&mut layers, &shared, (&mut self.ops, &mut self.arena));
             let result = work(&mut draft).and_then(|result| Ok((result, draft.finish()?)));
             // Half of it is applied, and nothing of it in the journal.
             let (result, has_written) = result.map_err(|error| self.fail(&error))?;

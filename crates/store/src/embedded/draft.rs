@@ -1,6 +1,6 @@
 //! Writes in the making: applied to the layers at once, and noted for the journal.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use punctual_core::{Epoch, Fence, PartitionId, Seq};
 
 use super::cold::ColdTier;
@@ -10,23 +10,44 @@ use super::ops;
 use super::shared::{Layers, Shared};
 use super::value::Value;
 use crate::StoreError;
-use crate::kv::{BucketRow, Row, Rows, bucket_key, decode, encode, is_ownership, owner_epoch, ownership_key};
+use crate::kv::{
+    BucketRow, Row, Rows, bucket_key, decode, encode, encode_into, is_ownership, owner_epoch, ownership_key,
+};
 use crate::place::BucketId;
+
+/// Values are made in pieces of memory of this size. A piece is free again when its last value is.
+const ARENA_BYTES: usize = 64 << 10;
+const ARENA_LEFT_MIN: usize = 1 << 10;
 
 /// One record of the journal in the making.
 pub struct Draft<'a, C> {
     pub(super) layers: &'a mut Layers,
     shared: &'a Shared<C>,
     pub(super) ops: &'a mut Vec<u8>,
+    /// Where values are made: many share one piece of memory.
+    arena: &'a mut BytesMut,
     /// When buckets may be dropped, as far as ends written here tell. Few are written to at a time.
     pub(super) buckets: Vec<(PartitionId, BucketId, BucketRow)>,
 }
 
 impl<'a, C: ColdTier> Draft<'a, C> {
     /// `ops` is where it is noted for the journal; its memory is used again.
-    pub fn new(layers: &'a mut Layers, shared: &'a Shared<C>, ops: &'a mut Vec<u8>) -> Draft<'a, C> {
+    pub fn new(
+        layers: &'a mut Layers,
+        shared: &'a Shared<C>,
+        (ops, arena): (&'a mut Vec<u8>, &'a mut BytesMut),
+    ) -> Draft<'a, C> {
         ops.clear();
-        Draft { layers, shared, ops, buckets: Vec::new() }
+        Draft { layers, shared, ops, arena, buckets: Vec::new() }
+    }
+
+    /// A row as it is written.
+    pub(super) fn encode<R: Row>(&mut self, row: &R) -> Bytes {
+        if self.arena.capacity() < ARENA_LEFT_MIN {
+            self.arena.reserve(ARENA_BYTES);
+        }
+        encode_into(self.arena, row);
+        self.arena.split().freeze()
     }
 
     /// Whether anything was written.
@@ -91,7 +112,8 @@ impl<C: ColdTier> Rows for Draft<'_, C> {
     }
 
     fn put_new<R: Row>(&mut self, key: Bytes, row: &R) {
-        self.put(&key, encode(row), true);
+        let value = self.encode(row);
+        self.put(&key, value, true);
     }
 
     fn delete(&mut self, key: Bytes) {

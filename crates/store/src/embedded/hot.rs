@@ -4,6 +4,7 @@
 //! unusual: tasks that were moved, leased, parked, that have a unique key, or whose row has gone down to the tables.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use punctual_core::{Begun, Change, End, EndState, EndedTask, PartitionId, Place, Task, TaskId};
 
@@ -42,8 +43,16 @@ impl<C: ColdTier> Draft<'_, C> {
         }
         self.is_new(partition, task.id.seq);
         let key = Key::from(&place_key(partition, task.place())[..]);
-        ops::put_with(self.ops, key.as_slice(), true, |ops| encode_into(ops, task));
-        self.layers.recent.put(key, Value::Task(Arc::new(task.clone())), true);
+        // What waits for long goes down as it is written now; what is near will change before that.
+        let value = if task.wake_at > self.layers.latest + NEAR {
+            let row = self.encode(task);
+            ops::put(self.ops, key.as_slice(), &row, true);
+            Value::Bytes(row)
+        } else {
+            ops::put_with(self.ops, key.as_slice(), true, |ops| encode_into(ops, task));
+            Value::Task(Arc::new(task.clone()))
+        };
+        self.layers.recent.put(key, value, true);
         true
     }
 
@@ -86,8 +95,9 @@ impl<C: ColdTier> Draft<'_, C> {
             return Ok(false);
         }
         ops::ended(self.ops, key.as_slice(), task, end);
-        let ended = EndedTask { task: task.clone(), end: end.clone() };
-        ops::end(&mut self.layers.recent, partition, &key, ended);
+        let ended = self.encode(&EndedTask { task: task.clone(), end: end.clone() });
+        ops::end(&mut self.layers.recent, partition, &key, task, ended);
+        self.layers.latest = self.layers.latest.max(end.at);
         self.note_end(partition, &task.id, end);
         Ok(true)
     }
@@ -111,6 +121,9 @@ impl<C: ColdTier> Draft<'_, C> {
         self.layers.recent.value(key).map(Value::to_task).transpose()
     }
 }
+
+/// A task due within this time after the last end is near.
+const NEAR: Duration = Duration::from_secs(60);
 
 fn has_lease(begun: Option<Begun>) -> bool {
     begun.is_some_and(|begun| begun.lease.is_some())

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use punctual_core::{End, EndedTask, PartitionId, Task};
+use punctual_core::{End, PartitionId, Task};
 
 use super::key::Key;
 use super::layer::{Layer, Said};
 use super::value::Value;
-use crate::kv::{ended_key, partition_of, read_beginning, read_end, write_beginning, write_end};
+use crate::kv::{encode, ended_key, partition_of, read_beginning, read_end, write_beginning, write_end};
 
 /// Numbers are never used for anything else again.
 const PUT: u8 = 1;
@@ -60,12 +60,12 @@ pub fn ended(into: &mut Vec<u8>, key: &[u8], task: &Task, end: &End) {
 }
 
 /// Takes the row of a task away, and writes its end.
-pub fn end(layer: &mut Layer, partition: PartitionId, row: &Key, ended: EndedTask) {
+pub fn end(layer: &mut Layer, partition: PartitionId, row: &Key, task: &Task, ended: Bytes) {
     // A task that was never refiled was never revived either, and has not ended before.
-    let is_new = ended.task.revision == 1;
-    let key = Key::from(&ended_key(partition, &ended.task.id)[..]);
+    let is_new = task.revision == 1;
+    let key = Key::from(&ended_key(partition, &task.id)[..]);
     layer.delete(row);
-    layer.put(key, Value::Ended(Arc::new(ended)), is_new);
+    layer.put(key, Value::Bytes(ended), is_new);
 }
 
 /// Does to a layer what a record says, and names the keys that got a value. `None`: nothing of ours.
@@ -90,7 +90,8 @@ pub fn replay(record: &[u8], layer: &mut Layer, mut put: impl FnMut(&[u8])) -> O
             ENDED => {
                 let partition = partition_of(key)?;
                 let (key, task) = row_of(layer, key)?;
-                end(layer, partition, &key, read_end(take(&mut rest)?, &task)?);
+                let ended = read_end(take(&mut rest)?, &task)?;
+                end(layer, partition, &key, &ended.task, encode(&ended));
             }
             _ => return None,
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
-use punctual_core::Epoch;
+use punctual_core::{Epoch, Timestamp};
 use tokio::sync::watch;
 
 use super::cold::ColdTier;
@@ -44,6 +44,8 @@ pub struct Layers {
     pub next: Sequence,
     /// By partition: a task of this number or a higher one was never heard of.
     pub unseen: Vec<u64>,
+    /// When the last task ended, as far as is known: it is later than that.
+    pub latest: Timestamp,
     /// By partition: the present epoch, if it is known.
     pub epochs: Vec<Option<Epoch>>,
 }
@@ -234,6 +236,7 @@ impl Layers {
             sealed: None,
             next: checkpoint::read_next(cold)?.unwrap_or(Sequence(1)),
             unseen: checkpoint::read_unseen(cold, partitions)?,
+            latest: Timestamp::MIN,
             epochs: vec![None; usize::from(partitions)],
         })
     }

@@ -1,9 +1,9 @@
-//! What a row says: as bytes, or, while it is hot, as what the bytes stand for.
+//! What a row says: as bytes or, if it is the row of a task that will soon change, as the task.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use punctual_core::{EndedTask, Task};
+use punctual_core::Task;
 
 use crate::StoreError;
 use crate::kv::{decode, encode};
@@ -15,8 +15,6 @@ pub enum Value {
     Bytes(Bytes),
     /// A task that has not ended.
     Task(Arc<Task>),
-    /// A task that has.
-    Ended(Arc<EndedTask>),
 }
 
 /// What a task takes in memory besides its texts and its payload, about.
@@ -28,15 +26,14 @@ impl Value {
         match self {
             Value::Bytes(bytes) => bytes.clone(),
             Value::Task(task) => encode(&**task),
-            Value::Ended(ended) => encode(&**ended),
         }
     }
 
     /// The task that has not ended, if this is its row.
     pub fn to_task(&self) -> Result<Arc<Task>, StoreError> {
         match self {
+            Value::Bytes(bytes) => decode(bytes).map(Arc::new),
             Value::Task(task) => Ok(task.clone()),
-            other => decode(&other.to_bytes()).map(Arc::new),
         }
     }
 
@@ -45,21 +42,7 @@ impl Value {
         match self {
             Value::Bytes(bytes) => bytes.len(),
             Value::Task(task) => TASK_BYTES + carried(task),
-            Value::Ended(ended) => {
-                let error = ended.end.error.as_ref().map_or(0, |error| error.len());
-                TASK_BYTES
-                    + size_of::<punctual_core::End>()
-                    + carried(&ended.task)
-                    + ended.end.result.len()
-                    + error
-            }
         }
-    }
-}
-
-impl From<Bytes> for Value {
-    fn from(bytes: Bytes) -> Value {
-        Value::Bytes(bytes)
     }
 }
 

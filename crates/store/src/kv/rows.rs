@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 use punctual_core::{
     EndState, Fence, LaneId, Obstacle, Place, Priority, QueueId, RowKey, Seq, TaskId, Timestamp, WaitState,
     WindowId,
@@ -48,30 +48,30 @@ pub(crate) fn encode<R: Row>(row: &R) -> Bytes {
 }
 
 /// Appends a row to bytes.
-pub(crate) fn encode_into<R: Row>(bytes: &mut Vec<u8>, row: &R) {
-    bytes.push(FORMAT);
+pub(crate) fn encode_into<R: Row>(bytes: &mut impl BufMut, row: &R) {
+    bytes.put_u8(FORMAT);
     write_plain(bytes, &row.mirror());
 }
 
 /// Appends plain data to bytes.
-pub(super) fn write_plain(bytes: &mut Vec<u8>, plain: &impl Serialize) {
+pub(super) fn write_plain(bytes: &mut impl BufMut, plain: &impl Serialize) {
     let written = postcard::serialize_with_flavor(plain, Appended(bytes));
     written.expect("rows are plain data, and a vector takes any length");
 }
 
 /// Bytes that grow.
-struct Appended<'a>(&'a mut Vec<u8>);
+struct Appended<'a, B>(&'a mut B);
 
-impl postcard::ser_flavors::Flavor for Appended<'_> {
+impl<B: BufMut> postcard::ser_flavors::Flavor for Appended<'_, B> {
     type Output = ();
 
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.push(byte);
+        self.0.put_u8(byte);
         Ok(())
     }
 
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.0.extend_from_slice(bytes);
+        self.0.put_slice(bytes);
         Ok(())
     }
 
