@@ -135,7 +135,7 @@ fn take_down<C: ColdTier>(shared: &Shared<C>, sealed: &Sealed) -> Went {
     let has_room = shared.cold.has_room(sealed.layer.bytes() as u64);
     match if has_room { shared.cold.ingest(&mut entries) } else { Err(StoreError::Full) } {
         Ok(()) => {
-            shared.checkpointed();
+            shared.checkpointed(&sealed.layer);
             Went::Down
         }
         Err(StoreError::Full) => {

@@ -7,10 +7,10 @@ use std::fmt;
 const SHORT_MAX: usize = 31;
 
 /// A key, in the order of its bytes. Most are short and lie in the tree itself, so that a search follows no pointers.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key(Form);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
     /// The bytes, zeros, and how many bytes there are. So the order of two is the order of two numbers.
     Short([u8; SHORT_MAX + 1]),

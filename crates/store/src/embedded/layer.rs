@@ -52,6 +52,16 @@ pub enum Said {
     Nothing,
 }
 
+impl Said {
+    /// What another one says, if this one says nothing.
+    pub fn or_else(self, other: impl FnOnce() -> Said) -> Said {
+        match self {
+            Said::Nothing => other(),
+            said => said,
+        }
+    }
+}
+
 /// Part of a layer: rows in order, and the ranges that were cleared.
 pub struct Slice {
     /// Keys and values; `None` for deleted ones.

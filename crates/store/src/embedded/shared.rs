@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
-use punctual_core::{Epoch, Timestamp};
+use punctual_core::{Epoch, Task, Timestamp};
+use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 use super::cold::ColdTier;
@@ -12,6 +13,7 @@ use super::frame::{Records, Sequence};
 use super::key::Key;
 use super::layer::{Layer, Said};
 use super::store::Hands;
+use super::value::{Value, carried};
 use super::{checkpoint, merge, ops};
 use crate::kv::seq_of_row;
 use crate::{Cause, StoreError};
@@ -40,6 +42,8 @@ pub struct Written {
 pub struct Layers {
     pub recent: Layer,
     pub sealed: Option<Arc<Layer>>,
+    /// Rows that have gone down and will soon be asked for: copies, to spare a look into the tables.
+    pub near: Arc<Near>,
     /// The frame that is written next: everything in the layers belongs to one before it.
     pub next: Sequence,
     /// By partition: a task of this number or a higher one was never heard of.
@@ -49,6 +53,13 @@ pub struct Layers {
     /// By partition: the present epoch, if it is known.
     pub epochs: Vec<Option<Epoch>>,
 }
+
+/// Tasks by the keys of their rows.
+type Near = FxHashMap<Key, Arc<Task>>;
+
+/// Copies take no more memory than this, about.
+const NEAR_BYTES_MAX: usize = 16 << 20;
+const NEAR_BYTES_EACH: usize = 500;
 
 /// How far things have come.
 #[derive(Clone, Default)]
@@ -204,8 +215,15 @@ impl<C: ColdTier> Shared<C> {
         self.progress.send_modify(|progress| progress.durable = progress.durable.max(before));
     }
 
-    pub fn checkpointed(&self) {
-        self.write().sealed = None;
+    /// This layer is in the tables.
+    pub fn checkpointed(&self, layer: &Layer) {
+        let near = Arc::new(self.near_after(layer));
+        let done = {
+            let mut layers = self.write();
+            (layers.sealed.take(), std::mem::replace(&mut layers.near, near))
+        };
+        // Not under the lock: they hold many rows.
+        drop(done);
         self.progress.send_modify(|progress| {
             progress.checkpoints += 1;
             progress.is_cold_full = false;
@@ -215,6 +233,23 @@ impl<C: ColdTier> Shared<C> {
     /// The tables have no room for the layer that is on its way. It stays, and is tried again.
     pub fn cold_is_full(&self) {
         self.progress.send_modify(|progress| progress.is_cold_full = true);
+    }
+
+    /// Tasks that will soon be asked for, of those that a layer has taken down and those known before.
+    fn near_after(&self, layer: &Layer) -> Near {
+        let known = self.read().near.clone();
+        let mut room = NEAR_BYTES_MAX;
+        let mut fits = |task: &Task| {
+            room = room.saturating_sub(NEAR_BYTES_EACH + carried(task));
+            room > 0
+        };
+        let unchanged = known.iter().filter(|(key, _)| layer.get(key) == Said::Nothing);
+        let unchanged = unchanged.map(|(key, task)| (key.clone(), task.clone()));
+        let taken_down = layer.all().filter_map(|(key, value)| match value {
+            Some(Value::Task(task)) => Some((key.clone(), task.clone())),
+            _ => None,
+        });
+        unchanged.chain(taken_down).filter(|(_, task)| fits(task)).collect()
     }
 
     /// How many checkpoints were made since it was opened.
@@ -234,6 +269,7 @@ impl Layers {
         Ok(Layers {
             recent: Layer::default(),
             sealed: None,
+            near: Arc::default(),
             next: checkpoint::read_next(cold)?.unwrap_or(Sequence(1)),
             unseen: checkpoint::read_unseen(cold, partitions)?,
             latest: Timestamp::MIN,
@@ -259,10 +295,10 @@ impl Layers {
 
     /// What the layers say about a key; `Nothing`: look into the tables.
     pub fn get(&self, key: &Key) -> Said {
-        match self.recent.get(key) {
-            Said::Nothing => self.sealed.as_ref().map_or(Said::Nothing, |sealed| sealed.get(key)),
-            said => said,
-        }
+        let sealed = || self.sealed.as_ref().map_or(Said::Nothing, |sealed| sealed.get(key));
+        let near = || self.near.get(key).map_or(Said::Nothing, |task| Said::Is(Value::Task(task.clone())));
+        let said = self.recent.get(key).or_else(sealed);
+        said.or_else(near)
     }
 }
 

@@ -191,7 +191,7 @@ impl<D: Disk + Sync, C: ColdTier> Wrapper for JournaledStore<D, C> {
         let mut recorded = Vec::with_capacity(batch.len());
         while recorded.len() < batch.len() {
             let rest = &batch[recorded.len()..];
-            if bytes_of(&rest[0].1) > FENCE_BYTES_MAX.min(author.frame_bytes_max / 2) {
+            if bytes_of(&rest[0].1) > FENCE_BYTES_MAX.min(author.frame_bytes_max * 2 / 5) {
                 recorded.push(self.record_in_pieces(&mut author, rest[0].0, &rest[0].1).await);
                 continue;
             }
@@ -240,7 +240,7 @@ impl From<OpenError> for StoreError {
 
 /// Segments may be small: what goes into a frame must fit, with what is added at last.
 fn frame_target<D: Disk, C>(author: &Author<D, C>) -> usize {
-    FRAME_TARGET.min(author.frame_bytes_max / 4)
+    FRAME_TARGET.min(author.frame_bytes_max / 2)
 }
 
 /// As many fences as make one frame.
