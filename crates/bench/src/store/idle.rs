@@ -29,7 +29,7 @@ pub fn run(bench: &mut Bench<'_>) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "being idle is to let time pass")]
-fn wait(world: &World, time: Duration) {
+pub fn wait(world: &World, time: Duration) {
     world.runtime.block_on(async { tokio::time::sleep(time).await });
 }
 

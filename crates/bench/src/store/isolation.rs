@@ -6,7 +6,7 @@ use punctual::NewTask;
 
 use super::report::{Row, Unit, median};
 use super::world::{self, Make, World};
-use super::{Bench, clean, life};
+use super::{Bench, clean, idle, life};
 
 const PAIRS: usize = 7;
 const TASKS: usize = 50_000;
@@ -25,6 +25,7 @@ pub fn run(bench: &mut Bench<'_>) {
         bench.tell(&format!("{} tasks behind {name}", bench.options.behind));
         with.runtime.block_on(with.scheduler.pause("paused")).expect("paused");
         with.schedule_all(bench.options.behind, 4, make);
+        settle(&with);
         let mut ratios = Vec::new();
         for pair in 1..=PAIRS {
             bench.tell(&format!("beside {name}, pair {pair}"));
@@ -43,5 +44,16 @@ pub fn run(bench: &mut Bench<'_>) {
         with.runtime.shutdown_timeout(Duration::from_secs(10));
         drop((with.scheduler, with.store));
         paths.iter().for_each(|path| clean(path));
+    }
+}
+
+/// Until everything has found its place behind the obstacle, and nothing more is written.
+fn settle(world: &World) {
+    loop {
+        let before = world.store.journal_written().frames;
+        idle::wait(world, Duration::from_millis(500));
+        if world.store.journal_written().frames == before {
+            return;
+        }
     }
 }
