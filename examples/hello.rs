@@ -24,6 +24,6 @@ async fn main() -> Result<(), Error> {
     println!("{}", scheduler.result(id).await?.read::<String>()?);
 
     let greetings = scheduler.list(&Filter::ended(), None, 1_000).await?.tasks.len();
-    println!("{greetings} greetings in ./punctual-data; run it again, and it is one more");
+    println!("greetings in ./punctual-data so far: {greetings} (run it again)");
     scheduler.stop(Duration::from_secs(1)).await
 }
