@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_core::{Begun, Change, End, EndState, EndedTask, PartitionId, Place, Task, TaskId};
+use punctual_core::{Begun, Change, End, EndedTask, PartitionId, Place, Task, TaskId};
 
 use super::cold::ColdTier;
 use super::draft::Draft;
@@ -105,10 +105,7 @@ impl<C: ColdTier> Draft<'_, C> {
     /// Buckets are written once, at the end.
     fn note_end(&mut self, partition: PartitionId, id: &TaskId, end: &End) {
         let bucket = BucketId::of(id);
-        let at = Some(end.at.as_micros());
-        let (newest_finished, newest_dead) =
-            if end.state == EndState::Dead { (None, at) } else { (at, None) };
-        let newest = BucketRow { hour: bucket.hour, newest_finished, newest_dead };
+        let newest = BucketRow::noting(bucket.hour, end);
         // Changes come partition by partition.
         match self.buckets.iter_mut().rev().find(|(of, its, _)| (*of, *its) == (partition, bucket)) {
             Some((_, _, row)) => *row = row.or_newer(&newest),

@@ -1,8 +1,6 @@
 //! Writes changes as rows, all of a fence in one conditional write, or in few when the store takes no more.
 
-use punctual_core::{
-    Begun, Change, End, EndState, EndedTask, Fence, PartitionId, Place, Task, TaskId, Timestamp,
-};
+use punctual_core::{Begun, Change, End, EndedTask, Fence, PartitionId, Place, Task, TaskId, Timestamp};
 
 use super::rows::{BucketRow, IdentityRow};
 use super::txn::{Rows, Txn};
@@ -217,12 +215,9 @@ impl<R: Rows> Writer<'_, R> {
     async fn note_end(&mut self, id: &TaskId, end: &End) -> Result<(), StoreError> {
         let bucket = BucketId::of(id);
         let key = keys::bucket(self.partition, bucket);
-        let empty = BucketRow { hour: bucket.hour, newest_finished: None, newest_dead: None };
-        let mut row = self.rows.row(&key).await?.unwrap_or(empty);
-        let newest =
-            if end.state == EndState::Dead { &mut row.newest_dead } else { &mut row.newest_finished };
-        *newest = (*newest).max(Some(end.at.as_micros()));
-        self.rows.put(key, &row);
+        let noted = BucketRow::noting(bucket.hour, end);
+        let known: Option<BucketRow> = self.rows.row(&key).await?;
+        self.rows.put(key, &known.map_or(noted.clone(), |known| known.or_newer(&noted)));
         Ok(())
     }
 

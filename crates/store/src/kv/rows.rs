@@ -9,8 +9,8 @@ use std::fmt;
 
 use bytes::{BufMut, Bytes};
 use punctual_core::{
-    EndState, Fence, LaneId, Obstacle, Place, Priority, QueueId, RowKey, Seq, TaskId, Timestamp, WaitState,
-    WindowId,
+    End, EndState, Fence, LaneId, Obstacle, Place, Priority, QueueId, RowKey, Seq, TaskId, Timestamp,
+    WaitState, WindowId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -161,6 +161,14 @@ impl OwnerRow {
 plain_row!(BucketRow { hour: u32, newest_finished: Option<i64>, newest_dead: Option<i64> });
 
 impl BucketRow {
+    /// What one end says about the bucket of that hour.
+    pub fn noting(hour: u32, end: &End) -> BucketRow {
+        let at = Some(end.at.as_micros());
+        let (newest_finished, newest_dead) =
+            if end.state == EndState::Dead { (None, at) } else { (at, None) };
+        BucketRow { hour, newest_finished, newest_dead }
+    }
+
     /// The later of what two say about one bucket.
     pub fn or_newer(&self, other: &BucketRow) -> BucketRow {
         BucketRow {
