@@ -167,6 +167,7 @@ impl Engine {
             return Created::Conflict(id);
         }
         self.detach(slot, out);
+        self.retries_as_head.remove(&id.seq);
         let task = &mut self.entries[slot].task;
         let wake_at = spec.at;
         task.spec = spec;

@@ -104,6 +104,9 @@ impl Engine {
     /// Changes a task that waits, and writes its row where it now belongs.
     fn amend_waiting(&mut self, now: Now, slot: Slot, amendment: Amendment, out: &mut Vec<Effect>) {
         let task = &mut self.entries[slot].task;
+        if !matches!(amendment, Amendment::Replace { .. }) {
+            self.retries_as_head.remove(&task.id.seq);
+        }
         match amendment {
             Amendment::Move(at) => {
                 let mut spec = (*task.spec).clone();

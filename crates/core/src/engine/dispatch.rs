@@ -32,6 +32,9 @@ impl Engine {
         {
             return;
         }
+        if self.waits_for_retry(now, slot, out) {
+            return;
+        }
         match missing_receiver(&self.entries[slot].task, &self.settings.receivers) {
             Some(obstacle) => self.park(now, slot, obstacle, out),
             None => {

@@ -101,12 +101,33 @@ impl Engine {
         if task.has_expired(now.wall) {
             return self.end(now, slot, Some(token), EndState::Expired, task.last_error, out);
         }
+        if let Some(lane) = self.lane_of(&task).filter(|_| wake_at > task.wake_at && !self.holds_lane(&task))
+        {
+            // An attempt that was left over: another heads the lane. It keeps its place, or the next would overtake it.
+            self.retries_as_head.insert(task.id.seq, wake_at);
+            return self.refile_parked(now, slot, lane, Some(token), out);
+        }
         self.keep_from_being_overtaken(&task);
         if wake_at != task.wake_at || task.parked.is_some() {
             self.write_holder(&task);
         }
         self.refile(now, slot, Some(token), wake_at, out);
         self.after.push(After::Refiled(slot));
+    }
+
+    /// A task that failed while another headed its lane heads it now: it waits for its retry, and its lane with it.
+    pub(super) fn waits_for_retry(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) -> bool {
+        if self.retries_as_head.is_empty() {
+            return false;
+        }
+        let task = self.entries[slot].task.clone();
+        let retry_at = self.retries_as_head.remove(&task.id.seq).filter(|retry_at| *retry_at > now.wall);
+        if let Some(retry_at) = retry_at {
+            self.write_holder(&task);
+            self.refile(now, slot, None, retry_at, out);
+            self.after.push(After::Refiled(slot));
+        }
+        retry_at.is_some()
     }
 
     /// Writes the task's row at a time of its window, no later than when it expires: that is when there is something
@@ -195,6 +216,7 @@ impl Engine {
     /// The end is recorded: the task leaves memory, and the next in its lane may start.
     pub(super) fn ended(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         let entry = self.settled(slot, out);
+        self.retries_as_head.remove(&entry.task.id.seq);
         self.leave_lane(now, &entry.task, out);
     }
 }

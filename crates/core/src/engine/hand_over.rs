@@ -64,6 +64,7 @@ impl Engine {
             unparking: Default::default(),
             behind: Default::default(),
             behind_total: 0,
+            retries_as_head: Default::default(),
             unread_lanes: Default::default(),
             unpark_later: Default::default(),
             load_later: Default::default(),

@@ -82,6 +82,9 @@ pub struct Engine {
     /// Due tasks in memory that wait for the head of their lane, in order.
     behind: FxHashMap<Obstacle, Vec<Slot>>,
     behind_total: usize,
+    /// Tasks that failed while another headed their lane, and when they may be tried again. Lost with the ownership:
+    /// the next owner tries them again as soon as they head their lane.
+    retries_as_head: FxHashMap<Seq, Timestamp>,
     /// Lanes whose next task may start only when its window has been read up to it.
     unread_lanes: FxHashMap<WindowId, Vec<Obstacle>>,
     /// Obstacles whose parked tasks wait for room in memory.
@@ -176,6 +179,7 @@ impl Engine {
             self.wait_again(now, out);
         }
         self.trim_overfull_windows(out);
+        self.unpark_waiting(out);
         self.release_when_quiet(out);
     }
 
@@ -274,7 +278,6 @@ impl Engine {
                 After::Start(slot) => self.begin_recorded(now, slot, out),
             }
         }
-        self.unpark_waiting(out);
         self.load_waiting(now, out);
         self.ask_again(now, out);
     }

@@ -172,7 +172,7 @@ impl Engine {
         if self.leaving {
             return;
         }
-        if self.entries.len() > 2 * self.settings.limits.loaded_max {
+        if self.at_work() > 2 * self.settings.limits.loaded_max {
             self.unpark_later.insert(obstacle);
             return;
         }
@@ -185,9 +185,15 @@ impl Engine {
         }
     }
 
+    /// How many tasks in memory do more than wait for their time. Those that only wait have their windows' room, and
+    /// must not keep out what is due.
+    fn at_work(&self) -> usize {
+        self.entries.len() - self.wheel.len()
+    }
+
     /// Obstacles that had to wait for room in memory.
     pub(super) fn unpark_waiting(&mut self, out: &mut Vec<Effect>) {
-        while self.entries.len() <= self.settings.limits.loaded_max {
+        while self.at_work() <= self.settings.limits.loaded_max {
             let Some(obstacle) = self.unpark_later.pop_first() else { return };
             self.unpark(obstacle, out);
         }

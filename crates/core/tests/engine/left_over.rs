@@ -115,6 +115,42 @@ fn a_left_over_attempt_that_fails_is_tried_again_at_its_own_time() {
 }
 
 #[test]
+fn a_left_over_attempt_that_fails_keeps_its_place_in_the_lane() {
+    check(
+        "
+        queue q retry=10
+        0    accept b due=1 lane=x
+        0    accept c due=3 lane=x
+        0    hold_store records
+        2    pause q
+        2    take_over by=b
+        2    let_store
+        3    accept a due=0 lane=x
+        4    resume q
+        5    fail a
+        7    hand_over to=a
+        8    fail b
+        16   succeed a
+        17   tick
+        19   succeed b
+        ",
+        "
+        1 start b #1
+        2 fenced a
+        4 start a #1
+        5 postpone a to t15
+        7 release 0
+        15 start a #2
+        16 finish a
+        16 postpone b to t18
+        18 start b #2
+        19 finish b
+        19 start c #1
+        ",
+    );
+}
+
+#[test]
 fn a_lane_goes_on_when_a_left_over_attempt_is_set_aside() {
     check(
         "

@@ -264,3 +264,32 @@ fn an_attempt_that_never_began_says_nothing_about_its_destination() {
         ",
     );
 }
+
+#[test]
+fn what_waits_for_its_time_does_not_keep_a_lane_from_going_on() {
+    // Memory was as full as it may be of tasks that were not due, and the lane's next one was not even read.
+    check(
+        "
+        limits window_max=2 loaded_max=2 behind_max=1
+        0   accept far-1 due=60 queue=p
+        0   accept far-2 due=60 queue=p
+        0   accept far-3 due=60 queue=r
+        0   accept far-4 due=60 queue=r
+        0   accept far-5 due=60 queue=s
+        0   accept a due=1 lane=x queue=q
+        0   accept b due=1 lane=x queue=q
+        0   accept c due=1 lane=x queue=q
+        2   succeed a
+        3   succeed b
+        4   succeed c
+        ",
+        "
+        1 start a #1
+        2 finish a
+        2 start b #1
+        3 finish b
+        3 start c #1
+        4 finish c
+        ",
+    );
+}

@@ -136,7 +136,7 @@ enum Done {
     Looked(TaskId, Option<Found>),
     Pruned(Prune, Result<Pruned, StoreError>),
     Overdue(TaskId, Option<Answer>),
-    TimeNoted,
+    TimeNoted(bool),
     StillTrying,
 }
 
@@ -296,7 +296,7 @@ impl<S: Store> Shell<S> {
             Done::Looked(id, found) => self.looked(id, found),
             Done::Pruned(prune, answer) => self.pruned(now, prune, answer),
             Done::Overdue(id, answer) => self.overdue_answered(now, id, answer),
-            Done::TimeNoted => self.trusted_time.noted(),
+            Done::TimeNoted(done) => self.trusted_time.noted(done),
             Done::StillTrying => {}
         }
     }

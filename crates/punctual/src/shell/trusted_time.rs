@@ -1,7 +1,7 @@
 //! The time that was last trusted on a store is kept in it, so that a process that starts with a wrong date is noticed.
 //!
 //! It is written rarely: when partitions are taken over, at most every few minutes while other things are written
-//! anyway, and at a graceful stop. An idle node writes nothing. It is a hint: a write that fails is not repeated.
+//! anyway, and at a graceful stop. An idle node writes nothing. A write that fails is repeated with the next of these.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,10 @@ pub(super) struct TrustedTime {
 }
 
 impl TrustedTime {
-    pub(super) fn noted(&mut self) {
+    /// A write is over.
+    pub(super) fn noted(&mut self, done: bool) {
         self.noting = false;
+        self.noted = self.noted.filter(|_| done);
     }
 
     /// A clock that began behind may be put right soon: only what stays replaces a later time.
@@ -67,8 +69,7 @@ impl<S: Store> Shell<S> {
         let may_fall = time.may_fall(now);
         let (store, observer) = (self.store.clone(), self.observer.clone());
         self.calls.push(Box::pin(async move {
-            note(&store, now.wall, may_fall, &*observer).await;
-            Done::TimeNoted
+            Done::TimeNoted(note(&store, now.wall, may_fall, &*observer).await)
         }));
     }
 
@@ -79,17 +80,19 @@ impl<S: Store> Shell<S> {
             let may_fall = self.trusted_time.may_fall(now);
             let note = note(&self.store, now.wall, may_fall, &*self.observer);
             tokio::select! {
-                () = note => {}
+                _ = note => {}
                 () = super::sleep(AT_THE_END_MAX) => {}
             }
         }
     }
 }
 
-async fn note<S: Store>(store: &Arc<S>, wall: Timestamp, may_fall: bool, observer: &dyn Observer) {
-    if let Err(error) = try_note(&**store, wall, may_fall).await {
+async fn note<S: Store>(store: &Arc<S>, wall: Timestamp, may_fall: bool, observer: &dyn Observer) -> bool {
+    let noted = try_note(&**store, wall, may_fall).await;
+    if let Err(error) = &noted {
         observer.observe(Note::StoreTrouble(&error.to_string()));
     }
+    noted.is_ok()
 }
 
 async fn try_note<S: Store>(store: &S, wall: Timestamp, may_fall: bool) -> Result<(), StoreError> {

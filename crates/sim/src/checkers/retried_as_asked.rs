@@ -165,7 +165,8 @@ impl Judge<'_> {
             Change::Refiled { .. } if task.state == WaitState::Blocked && !was_blocked => {
                 self.given_up(now, task, false);
             }
-            Change::Refiled { from, task } if task.state == WaitState::Retrying => {
+            // From blocked to waiting: a user wants it run. Its row may lie later nevertheless, at its window's mark.
+            Change::Refiled { from, task } if task.state == WaitState::Retrying && !was_blocked => {
                 let (Place::Window(_, key) | Place::Parked(_, key)) = from;
                 if task.wake_at > key.wake_at {
                     self.put_off(now, task);
