@@ -1,0 +1,1 @@
+//! The server: tasks over HTTP, calls at a given time, and the command line.
