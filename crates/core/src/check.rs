@@ -144,7 +144,8 @@ pub fn spec(spec: &Spec, limits: &Limits) -> Result<(), Refusal> {
         return Err(Refusal::ExpiresBeforeDue);
     }
     spec.retry.as_ref().map_or(Ok(()), retry)?;
-    spec.timeout.map_or(Ok(()), timeout)
+    setting(spec.delivery.len() <= Limits::DELIVERY_MAX, "delivery", "must not have more than 16 KiB")?;
+    spec.timeout.map_or(Ok(()), |time| timeout("timeout", time))
 }
 
 /// A due time.
@@ -173,16 +174,17 @@ pub fn retry(policy: &RetryPolicy) -> Result<(), Refusal> {
 pub fn queue(settings: &QueueSettings) -> Result<(), Refusal> {
     retry(&settings.retry)?;
     setting(settings.running_max != Some(0), "running_max", "must not be zero: pause the queue instead")?;
-    timeout(settings.timeout)?;
+    timeout("timeout", settings.timeout)?;
     settings.rate.map_or(Ok(()), rate)
 }
 
 /// Longer than this is a mistake.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-fn timeout(timeout: Duration) -> Result<(), Refusal> {
+/// How long an attempt may take: up to a year.
+pub fn timeout(what: &'static str, timeout: Duration) -> Result<(), Refusal> {
     let good = !timeout.is_zero() && timeout <= YEAR;
-    setting(good, "timeout", "must be more than nothing and at most a year")
+    setting(good, what, "must be more than nothing and at most a year")
 }
 
 fn rate(rate: Rate) -> Result<(), Refusal> {

@@ -48,6 +48,8 @@ impl Limits {
     pub const PAYLOAD_HARD_MAX: usize = 1024 * 1024;
     /// The longest name of a queue, in bytes.
     pub const QUEUE_NAME_MAX: usize = 100;
+    /// The most that a task can say about its delivery, in bytes.
+    pub const DELIVERY_MAX: usize = 16 * 1024;
     /// The longest lane, unique key or name, in bytes.
     pub const KEY_MAX: usize = 500;
 }

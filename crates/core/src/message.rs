@@ -141,6 +141,9 @@ pub struct Attempt {
     pub partition: PartitionId,
     /// How long it may take.
     pub timeout: Duration,
+    /// Another may have been made before it: it is not the first, or the task was due before this ownership began, and
+    /// an owner that is gone may have started it without a trace.
+    pub may_be_repeated: bool,
 }
 
 /// How an attempt ended.

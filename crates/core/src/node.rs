@@ -217,13 +217,19 @@ impl Node {
         self.start_what_may_start(now, out);
     }
 
-    /// Reserves tasks of a queue for a worker: each is granted like any other.
-    pub fn reserve(&mut self, now: Now, queue: QueueId, max: usize, out: &mut Effects) {
-        if now.boot < self.trusted_until {
-            for offer in self.gate.reserve(now, queue, max) {
-                self.drive(now, offer.partition, Event::OfferGranted(offer), out);
-            }
+    /// Reserves tasks of a queue for a worker: each is granted like any other. Answers which attempts are to start; some
+    /// do so only when that is on record.
+    pub fn reserve(&mut self, now: Now, queue: QueueId, max: usize, out: &mut Effects) -> Vec<Token> {
+        if now.boot >= self.trusted_until {
+            return Vec::new();
         }
+        let mut tokens = Vec::new();
+        for offer in self.gate.reserve(now, queue, max) {
+            self.drive(now, offer.partition, Event::OfferGranted(offer), out);
+            let engine = self.engines.get(offer.partition);
+            tokens.extend(engine.and_then(|engine| engine.running(offer.key.seq)));
+        }
+        tokens
     }
 
     /// The changes of all partitions since the last batch. One batch at a time; say how it went

@@ -35,6 +35,8 @@ pub struct Spec {
     pub expires_at: Option<Timestamp>,
     /// How long an attempt may take, when not as its queue says.
     pub timeout: Option<Duration>,
+    /// How it is to be brought to its target, for whoever brings it there. Never looked into.
+    pub delivery: Bytes,
 }
 
 impl Spec {
@@ -52,6 +54,7 @@ impl Spec {
             start_by: None,
             expires_at: None,
             timeout: None,
+            delivery: Bytes::new(),
         }
     }
 

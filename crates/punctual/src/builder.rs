@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::executor::Executor;
+use crate::executor::{Executor, Executors};
 use crate::handlers::{Failure, Handlers, Job};
 use crate::observer::{Observer, Unobserved};
 use crate::scheduler::{Inner, Scheduler};
@@ -24,6 +24,7 @@ pub struct Builder {
     limits: Limits,
     clock: Clock,
     observer: Arc<dyn Observer>,
+    calls: Option<Arc<dyn Executor>>,
     name: Box<str>,
     namespace: Box<str>,
 }
@@ -35,6 +36,7 @@ impl Default for Builder {
             limits: Limits::default(),
             clock: Clock::system(),
             observer: Arc::new(Unobserved),
+            calls: None,
             name: own_name(),
             namespace: "default".into(),
         }
@@ -78,6 +80,12 @@ impl Builder {
         self
     }
 
+    /// Who makes the calls: runs tasks whose target is a destination. Without it they wait, as for a missing handler.
+    pub fn calls(mut self, calls: impl Executor) -> Builder {
+        self.calls = Some(Arc::new(calls));
+        self
+    }
+
     /// This node's name in the store: who owns its partitions.
     pub fn name(mut self, name: &str) -> Builder {
         self.name = name.into();
@@ -85,8 +93,8 @@ impl Builder {
     }
 
     /// The namespace of the queues that this scheduler names: one of the same name in another namespace is another
-    /// queue. `default` if nothing is said; 1 to 100 letters, digits, `_`, `-` and `.`. It keeps names apart, and is no
-    /// wall: the scheduler runs all tasks of its store, finds any by its id, and lists all when no queue is named.
+    /// queue. `default` if nothing is said; 1 to 100 letters, digits, `_`, `-` and `.`. The scheduler runs all tasks of its
+    /// store, whatever their namespace, but finds, lists and changes only those of its own.
     pub fn namespace(mut self, namespace: &str) -> Builder {
         self.namespace = namespace.into();
         self
@@ -99,12 +107,12 @@ impl Builder {
         self.check_names()?;
         let store = Arc::new(store);
         let meta = store.meta().await?;
-        let directory = Directory::new(store.clone(), &self.namespace);
+        let directory = Directory::new(store.clone());
         let now = self.clock.now();
         let settings = self.settings(&directory, now.wall).await?;
         let parts = Parts {
             store: store.clone(),
-            executor: Arc::new(self.handlers.clone()),
+            executor: Arc::new(Executors { handlers: self.handlers.clone(), calls: self.calls }),
             observer: self.observer,
             clock: self.clock.clone(),
             settings,
@@ -128,7 +136,7 @@ impl Builder {
             running: std::sync::Mutex::new(Some(running)),
         };
         own_everything(&commands, &scheduler.store.ownerships().await?).await?;
-        Ok(Scheduler { inner: Arc::new(scheduler) })
+        Ok(Scheduler { inner: Arc::new(scheduler), namespace: self.namespace.into() })
     }
 
     fn check_names(&self) -> Result<(), Refusal> {

@@ -1,6 +1,6 @@
 //! Queues by name: each (namespace, name) is given a number once, and keeps it; its settings lie beside it.
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
 use punctual_core::{QueueId, QueueSettings, Refusal, Timestamp};
@@ -23,42 +23,59 @@ const DECIDED_ONCE: &str =
 pub(crate) struct Queue {
     pub id: QueueId,
     pub settings: Arc<QueueSettings>,
+    /// What whoever delivers its tasks wrote down beside the settings. Never looked into.
+    pub extras: Bytes,
     /// Grows with each change of the settings: of two, the higher is the present one.
     pub version: u64,
 }
 
+/// What a queue is called.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct QueueName {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+}
+
+/// What a change of a queue makes of it.
+pub(crate) type Changed = (QueueSettings, Bytes);
+
 /// All queues that this process has met.
 pub(crate) struct Directory<S> {
     store: Arc<S>,
-    namespace: Box<str>,
     known: RwLock<Known>,
 }
 
 #[derive(Default)]
 struct Known {
-    by_name: FxHashMap<Box<str>, Queue>,
-    settings: FxHashMap<QueueId, Arc<QueueSettings>>,
+    /// By namespace, then by name.
+    queues: FxHashMap<Arc<str>, FxHashMap<Arc<str>, Queue>>,
+    names: FxHashMap<QueueId, QueueName>,
 }
 
 impl<S: Store> Directory<S> {
-    pub fn new(store: Arc<S>, namespace: &str) -> Directory<S> {
-        Directory { store, namespace: namespace.into(), known: RwLock::default() }
+    pub fn new(store: Arc<S>) -> Directory<S> {
+        Directory { store, known: RwLock::default() }
     }
 
-    /// Reads all queues, so that each begins with its settings and not with the defaults: also those of other namespaces,
-    /// because their tasks run here too.
+    /// Reads the queues of all namespaces, so that each begins with its settings and not with the defaults.
     pub async fn read_all(&self, now: Timestamp) -> Result<Vec<Queue>, Error> {
-        let own = self.key("");
+        let queues = self.read_under(now, ALL_QUEUES).await?;
+        Ok(queues.into_iter().map(|(_, queue)| queue).collect())
+    }
+
+    /// The queues of a namespace, in order of their names.
+    pub async fn list(&self, now: Timestamp, namespace: &str) -> Result<Vec<(Box<str>, Queue)>, Error> {
+        let prefix = key(namespace, "");
+        let queues = self.read_under(now, &prefix).await?;
+        Ok(queues.into_iter().map(|(key, queue)| (key[prefix.len()..].into(), queue)).collect())
+    }
+
+    async fn read_under(&self, now: Timestamp, prefix: &str) -> Result<Vec<(Box<str>, Queue)>, Error> {
         let (mut queues, mut after) = (Vec::new(), None::<Box<str>>);
         loop {
-            let page = self.store.entries(now, ALL_QUEUES, after.as_deref(), QUEUES_PAGE).await?;
+            let page = self.store.entries(now, prefix, after.as_deref(), QUEUES_PAGE).await?;
             for (key, entry) in &page {
-                let queue = read(entry)?;
-                match key.strip_prefix(&own) {
-                    Some(name) => _ = self.remember(name, queue.clone()),
-                    None => self.remember_settings(&queue),
-                }
-                queues.push(queue);
+                queues.push((key.clone(), self.remember(key, read(entry)?)));
             }
             match page.last() {
                 Some((key, _)) if page.len() == QUEUES_PAGE => after = Some(key.clone()),
@@ -68,46 +85,43 @@ impl<S: Store> Directory<S> {
     }
 
     /// A queue that this process has met.
-    pub fn known(&self, name: &str) -> Option<Queue> {
-        self.known.read().expect("nothing panics while it is held").by_name.get(name).cloned()
+    pub fn met(&self, namespace: &str, name: &str) -> Option<Queue> {
+        self.known().queues.get(namespace)?.get(name).cloned()
     }
 
-    /// The settings of a queue, by its number.
-    pub fn settings(&self, queue: QueueId) -> Option<Arc<QueueSettings>> {
-        self.known.read().expect("nothing panics while it is held").settings.get(&queue).cloned()
+    /// What a queue that this process has met is called.
+    pub fn name(&self, queue: QueueId) -> Option<QueueName> {
+        self.known().names.get(&queue).cloned()
+    }
+
+    /// A queue that this process has met, by its number.
+    pub fn numbered(&self, queue: QueueId) -> Option<Queue> {
+        let QueueName { namespace, name } = self.name(queue)?;
+        self.met(&namespace, &name)
     }
 
     /// The queue of that name, if there is one. Nothing is made by looking.
-    pub async fn find(&self, now: Timestamp, name: &str) -> Result<Option<Queue>, Error> {
-        if let Some(queue) = self.known(name) {
-            return Ok(Some(queue));
-        }
+    pub async fn find(&self, now: Timestamp, namespace: &str, name: &str) -> Result<Option<Queue>, Error> {
         punctual_core::check::queue_name(name)?;
-        let entry = self.store.get(now, &self.key(name)).await?;
-        Ok(entry.as_ref().map(read).transpose()?.map(|queue| self.remember(name, queue)))
+        let key = key(namespace, name);
+        let entry = self.store.get(now, &key).await?;
+        Ok(entry.as_ref().map(read).transpose()?.map(|queue| self.remember(&key, queue)))
     }
 
-    /// The queue of that name; made with the default settings when there is none.
-    pub async fn get_or_make(&self, now: Timestamp, name: &str) -> Result<Queue, Error> {
-        match self.find(now, name).await? {
-            Some(queue) => Ok(queue),
-            None => self.write(now, name, QueueSettings::clone).await,
-        }
-    }
-
-    /// Changes a queue's settings, in the store first.
+    /// Changes a queue in the store; makes it if there is none. `change` is given what is there and may refuse.
     pub async fn write(
         &self,
         now: Timestamp,
+        namespace: &str,
         name: &str,
-        change: impl Fn(&QueueSettings) -> QueueSettings,
+        change: impl Fn(Option<&Queue>) -> Result<Changed, Error>,
     ) -> Result<Queue, Error> {
         punctual_core::check::queue_name(name)?;
-        let key = self.key(name);
+        let key = key(namespace, name);
         loop {
             let entry = self.store.get(now, &key).await?;
             let before = entry.as_ref().map(read).transpose()?;
-            let settings = change(before.as_ref().map_or(&QueueSettings::default(), |queue| &queue.settings));
+            let (settings, extras) = change(before.as_ref())?;
             punctual_core::check::queue(&settings)?;
             let id = match before {
                 Some(queue) => {
@@ -117,11 +131,30 @@ impl<S: Store> Directory<S> {
                 None => self.next_number(now).await?,
             };
             let version = entry.map(|entry| entry.version);
-            let value = encode(id, &settings);
+            let value = encode(id, &settings, &extras);
             let swap = self.store.compare_and_set(now, &key, version, Some(value), None).await?;
             if let Swap::Done(Some(version)) = swap {
-                return Ok(self.remember(name, Queue { id, settings: settings.into(), version }));
+                return Ok(self.remember(&key, Queue { id, settings: settings.into(), extras, version }));
             }
+        }
+    }
+
+    /// Forgets a queue, if it is still of this version.
+    pub async fn remove(
+        &self,
+        now: Timestamp,
+        namespace: &str,
+        name: &str,
+        version: u64,
+    ) -> Result<(), Error> {
+        let key = key(namespace, name);
+        match self.store.compare_and_set(now, &key, Some(version), None, None).await? {
+            Swap::Done(_) => {
+                let mut known = self.known.write().expect("nothing panics while it is held");
+                known.queues.get_mut(namespace).map(|queues| queues.remove(name));
+                Ok(())
+            }
+            Swap::Conflict(_) => Err(Error::QueueChanged),
         }
     }
 
@@ -140,25 +173,31 @@ impl<S: Store> Directory<S> {
         }
     }
 
-    fn remember_settings(&self, queue: &Queue) {
-        let mut known = self.known.write().expect("nothing panics while it is held");
-        known.settings.insert(queue.id, queue.settings.clone());
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().expect("nothing panics while it is held")
     }
 
     /// Keeps the newest of what was heard of a queue, in whatever order it is heard.
-    fn remember(&self, name: &str, queue: Queue) -> Queue {
+    fn remember(&self, key: &str, queue: Queue) -> Queue {
+        let Some((namespace, name)) = key.strip_prefix(ALL_QUEUES).and_then(|rest| rest.split_once('/'))
+        else {
+            return queue;
+        };
         let mut known = self.known.write().expect("nothing panics while it is held");
-        if let Some(newer) = known.by_name.get(name).filter(|known| known.version > queue.version) {
+        let called = QueueName { namespace: namespace.into(), name: name.into() };
+        let queues = known.queues.entry(called.namespace.clone()).or_default();
+        if let Some(newer) = queues.get(name).filter(|known| known.version > queue.version) {
             return newer.clone();
         }
-        known.settings.insert(queue.id, queue.settings.clone());
-        known.by_name.insert(name.into(), queue.clone());
+        queues.insert(called.name.clone(), queue.clone());
+        known.names.insert(queue.id, called);
         queue
     }
+}
 
-    fn key(&self, name: &str) -> String {
-        format!("{ALL_QUEUES}{}/{name}", self.namespace)
-    }
+/// Neither namespaces nor names have a slash.
+fn key(namespace: &str, name: &str) -> String {
+    format!("{ALL_QUEUES}{namespace}/{name}")
 }
 
 /// What decides where the tasks of a lane lie cannot change while some may be waiting: they would lie in two
@@ -173,8 +212,8 @@ fn refuse_to_split(before: &QueueSettings, after: &QueueSettings) -> Result<(), 
 }
 
 fn read(entry: &MapEntry) -> Result<Queue, Error> {
-    let (id, settings) = decode(&entry.value).map_err(StoreError::Corrupt)?;
-    Ok(Queue { id, settings: settings.into(), version: entry.version })
+    let (id, settings, extras) = decode(&entry.value).map_err(StoreError::Corrupt)?;
+    Ok(Queue { id, settings: settings.into(), extras, version: entry.version })
 }
 
 fn number(value: &[u8]) -> Result<u32, Error> {

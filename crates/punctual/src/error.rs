@@ -53,6 +53,15 @@ pub enum Error {
     NotOwner,
     /// It may or may not have happened. Look before you repeat it, or repeat it with a unique key.
     Unknown,
+    /// The worker's time for this attempt is over, or it was reported on before: nothing was changed, and somebody else
+    /// may have the task by now.
+    Late,
+    /// The queue has tasks that wait, and nothing was changed.
+    QueueNotEmpty,
+    /// The queue was changed meanwhile; look at it again.
+    QueueChanged,
+    /// There is no such queue.
+    QueueNotFound,
     /// The scheduler has stopped.
     Stopped,
     /// The data folder was not opened, copied or verified. The text says why, and what to do.
@@ -91,6 +100,12 @@ impl fmt::Display for Error {
             Error::Unknown => f.write_str(
                 "it may or may not have happened: look before you repeat it, or repeat it with a unique key",
             ),
+            Error::Late => f.write_str(
+                "the time to run is over, or this attempt was reported on before: drop the work, somebody else may have the task by now",
+            ),
+            Error::QueueNotEmpty => f.write_str("tasks wait in the queue: cancel them first, or let them run"),
+            Error::QueueChanged => f.write_str("the queue was changed meanwhile: look at it again"),
+            Error::QueueNotFound => f.write_str("there is no such queue"),
             Error::Stopped => f.write_str("the scheduler has stopped"),
             Error::Folder(error) => error.fmt(f),
             Error::Store(_) => f.write_str("the store did not do as asked"),
@@ -127,6 +142,10 @@ impl Error {
             Error::Overloaded => "overloaded",
             Error::NotOwner => "not_owner",
             Error::Unknown => "outcome_unknown",
+            Error::Late => "token_late",
+            Error::QueueNotEmpty => "queue_not_empty",
+            Error::QueueChanged => "queue_changed",
+            Error::QueueNotFound => "queue_not_found",
             Error::Stopped => "stopped",
             Error::Folder(error) => folder_code(&error.trouble),
             Error::Store(_) => "store_failed",

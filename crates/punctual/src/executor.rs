@@ -3,7 +3,11 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use punctual_core::{Attempt, Outcome};
+use std::sync::Arc;
+
+use punctual_core::{Attempt, Outcome, Target};
+
+use crate::handlers::Handlers;
 
 /// An attempt under way.
 pub type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -15,4 +19,23 @@ pub trait Executor: Send + Sync + 'static {
 
     /// The handlers it knows, by name.
     fn receivers(&self) -> Vec<Box<str>>;
+}
+
+/// Handlers run in this process, calls are made by whoever the program has named for that.
+pub(crate) struct Executors {
+    pub handlers: Handlers,
+    pub calls: Option<Arc<dyn Executor>>,
+}
+
+impl Executor for Executors {
+    fn run(&self, attempt: Attempt) -> Running {
+        match (&attempt.spec.target, &self.calls) {
+            (Target::Destination(_), Some(calls)) => calls.run(attempt),
+            _ => self.handlers.run(attempt),
+        }
+    }
+
+    fn receivers(&self) -> Vec<Box<str>> {
+        self.handlers.receivers()
+    }
 }

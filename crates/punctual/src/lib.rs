@@ -34,6 +34,7 @@ mod error;
 mod executor;
 mod handlers;
 mod observer;
+mod queues;
 mod request;
 mod scheduler;
 pub mod shell;
@@ -41,6 +42,7 @@ mod stored_queue;
 mod task;
 mod time;
 mod view;
+mod worker;
 
 pub use builder::Builder;
 pub use error::Error;
@@ -49,17 +51,20 @@ pub use handlers::{Failure, Handlers, Job};
 pub use observer::{Note, Observer, Unobserved};
 pub use punctual_core::id::NotATaskId;
 pub use punctual_core::{
-    Change, EndState, EndedTask, Found, Limits, OnConflict, OnExhausted, Past, Priority, QueueSettings, Rate,
-    Refusal, RetryPolicy, Target, Task, TaskId, Timestamp, WaitState, Waits,
+    Attempt, Change, EndState, EndedTask, Found, Limits, OnConflict, OnExhausted, Outcome, Past, Priority,
+    QueueSettings, Rate, Refusal, RetryPolicy, Spec, Target, Task, TaskId, Timestamp, Token, WaitState,
+    Waits,
 };
 pub use punctual_store::embedded::{
     Copied, EmbeddedStore, FolderError, FolderOptions, FolderTrouble, Verified, verify,
 };
 pub use punctual_store::{MemoryStore, PageKey, Store, StoreError};
+pub use queues::QueueView;
 pub use scheduler::Scheduler;
 pub use task::NewTask;
 pub use time::{IntoTimestamp, system_time};
 pub use view::{Filter, Load, Page, Scheduled, TaskResult, TaskState, TaskView};
+pub use worker::{Afterwards, RESERVE_MAX, RESERVE_WAIT_MAX, Report, Reserved, Settled};
 
 /// The README's example is compiled and run with the others.
 #[cfg(doctest)]

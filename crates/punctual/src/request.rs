@@ -21,42 +21,13 @@ use crate::view::{Page, Scheduled};
 pub(crate) const ASKED_KIB_MAX: u32 = 32 * 1024;
 
 impl<S: Store> Scheduler<S> {
-    pub(crate) async fn change_queue(
-        &self,
-        name: &str,
-        change: impl Fn(&QueueSettings) -> QueueSettings,
-    ) -> Result<(), Error> {
-        self.refuse_when_stopping()?;
-        let queue = self.inner.directory.write(self.now(), name, change).await?;
-        self.tell_of_queue(&queue).await
-    }
-
-    /// The queue of that name. Looking makes none.
-    pub(crate) async fn queue_if_there(&self, name: &str) -> Result<Option<Queue>, Error> {
-        if let Some(queue) = self.inner.directory.known(name) {
-            return Ok(Some(queue));
-        }
-        let queue = self.inner.directory.find(self.now(), name).await?;
-        if let Some(queue) = &queue {
-            self.tell_of_queue(queue).await?;
-        }
-        Ok(queue)
-    }
-
     /// The queue that a task is for, made if there is none and the task may enter it.
     async fn queue_for(&self, task: &Checked) -> Result<Queue, Error> {
         if let Some(queue) = self.queue_if_there(&task.queue).await? {
             return Ok(queue);
         }
         self.refuse_past(task.spec.at, QueueSettings::default().past)?;
-        let queue = self.inner.directory.get_or_make(self.now(), &task.queue).await?;
-        self.tell_of_queue(&queue).await?;
-        Ok(queue)
-    }
-
-    async fn tell_of_queue(&self, queue: &Queue) -> Result<(), Error> {
-        let settings = Box::new(queue.settings.as_ref().clone());
-        self.tell(Command::SetQueue(queue.id, queue.version, settings)).await
+        self.make_queue(&task.queue).await
     }
 
     /// Checks a task and decides where it belongs. Nothing is changed before everything is checked.
@@ -94,6 +65,7 @@ impl<S: Store> Scheduler<S> {
     }
 
     pub(crate) async fn ask(&self, id: TaskId, amendment: Amendment) -> Result<Answer, Error> {
+        self.refuse_foreign(id)?;
         self.ask_partition(id.partition(self.inner.partitions), Ask::Amend(id, amendment)).await
     }
 
@@ -143,7 +115,12 @@ impl<S: Store> Scheduler<S> {
         if too_late && !task.has_expired(self.now()) { Err(Refusal::ExpiresBeforeDue.into()) } else { Ok(()) }
     }
 
-    fn refuse_when_stopping(&self) -> Result<(), Error> {
+    /// What belongs to another namespace is not there.
+    pub(crate) fn refuse_foreign(&self, id: TaskId) -> Result<(), Error> {
+        if self.is_ours(id.queue) { Ok(()) } else { Err(Error::NotFound) }
+    }
+
+    pub(crate) fn refuse_when_stopping(&self) -> Result<(), Error> {
         if self.inner.stopping.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     }
 

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::{
-    Amendment, Answer, Draft, Found, Limits, PartitionId, Past, QueueSettings, Refusal, Spec, Task, TaskId,
-    Timestamp, check,
+    Amendment, Answer, Draft, Found, Limits, PartitionId, Past, Refusal, Spec, Task, TaskId, Timestamp, check,
 };
 use punctual_store::{PageKey, Query, Store};
 use serde::Serialize;
@@ -35,11 +34,12 @@ const PAGE_MAX: usize = 1_000;
 /// dropped, which interrupts what runs.
 pub struct Scheduler<S> {
     pub(crate) inner: Arc<Inner<S>>,
+    pub(crate) namespace: Arc<str>,
 }
 
 impl<S> Clone for Scheduler<S> {
     fn clone(&self) -> Self {
-        Scheduler { inner: self.inner.clone() }
+        Scheduler { inner: self.inner.clone(), namespace: self.namespace.clone() }
     }
 }
 
@@ -130,7 +130,7 @@ impl<S: Store> Scheduler<S> {
     pub async fn move_to(&self, id: TaskId, at: impl IntoTimestamp) -> Result<Task, Error> {
         let at = at.into_timestamp();
         check::time("at", Some(at))?;
-        let past = self.inner.directory.settings(id.queue).map_or(Past::Reject, |settings| settings.past);
+        let past = self.inner.directory.numbered(id.queue).map_or(Past::Reject, |queue| queue.settings.past);
         self.refuse_past(at, past)?;
         self.refuse_expired(id, at).await?;
         amended(self.ask(id, Amendment::Move(at)).await?)
@@ -174,6 +174,9 @@ impl<S: Store> Scheduler<S> {
     }
 
     async fn look(&self, id: TaskId) -> Result<Option<TaskView>, Error> {
+        if !self.is_ours(id.queue) {
+            return Ok(None);
+        }
         let partition = id.partition(self.inner.partitions);
         let found = self.inner.store.find(partition, &[Query::Id(id)]).await?;
         let Some(found) = found.into_iter().next().flatten() else { return Ok(None) };
@@ -195,12 +198,14 @@ impl<S: Store> Scheduler<S> {
             let Some(queue) = self.queue_if_there(name).await? else { return Ok(Page::default()) };
             rest.queue = Some(queue.id);
         }
-        let page = self.inner.store.list(&rest, from, limit).await?;
-        Ok(self.without_overdue(page.into()).await)
+        let mut page = Page::from(self.inner.store.list(&rest, from, limit).await?);
+        page.tasks.retain(|found| self.is_ours(found.id().queue));
+        Ok(self.without_overdue(page).await)
     }
 
     /// Waits until a task has ended. Returns at once if it has.
     pub async fn result(&self, id: TaskId) -> Result<TaskResult, Error> {
+        self.refuse_foreign(id)?;
         let (reply, ended) = oneshot::channel();
         self.tell(Command::AwaitEnd { id, reply }).await?;
         // Without an answer: this scheduler will not hear of the end.
@@ -212,28 +217,6 @@ impl<S: Store> Scheduler<S> {
             }
             EndedOrForgotten::Forgotten(state) => Ok(TaskResult { state, result: Bytes::new(), error: None }),
         }
-    }
-
-    /// Changes a queue's settings; makes the queue if there is none. `pinned` and `priority` are decided when it is
-    /// made, by this or by the first task: after that another value is refused as `setting_invalid`.
-    pub async fn set_queue(&self, name: &str, settings: QueueSettings) -> Result<(), Error> {
-        self.change_queue(name, move |_| settings.clone()).await
-    }
-
-    /// A queue's settings; the defaults for a queue that does not exist yet.
-    pub async fn queue(&self, name: &str) -> Result<QueueSettings, Error> {
-        let queue = self.queue_if_there(name).await?;
-        Ok(queue.map_or_else(QueueSettings::default, |queue| queue.settings.as_ref().clone()))
-    }
-
-    /// Starts nothing of this queue until it is resumed. What runs goes on.
-    pub async fn pause(&self, queue: &str) -> Result<(), Error> {
-        self.change_queue(queue, |settings| QueueSettings { paused: true, ..settings.clone() }).await
-    }
-
-    /// Goes on with a queue that was paused.
-    pub async fn resume(&self, queue: &str) -> Result<(), Error> {
-        self.change_queue(queue, |settings| QueueSettings { paused: false, ..settings.clone() }).await
     }
 
     /// How busy this scheduler is.

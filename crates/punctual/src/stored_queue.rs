@@ -7,8 +7,8 @@ use punctual_core::{OnExhausted, Past, Priority, QueueId, QueueSettings, Rate, R
 use punctual_store::Cause;
 use serde::{Deserialize, Serialize};
 
-/// Since 2 it also says how long identities are kept.
-const VERSION: u8 = 2;
+/// Since 2 it also says how long identities are kept, since 3 what whoever delivers its tasks wrote down.
+const VERSION: u8 = 3;
 
 /// All there was in version 1, and the beginning of version 2.
 #[derive(Serialize, Deserialize)]
@@ -37,7 +37,7 @@ struct StoredRetry {
 }
 
 /// The bytes of a queue.
-pub(crate) fn encode(id: QueueId, settings: &QueueSettings) -> Bytes {
+pub(crate) fn encode(id: QueueId, settings: &QueueSettings, extras: &Bytes) -> Bytes {
     let stored = Stored {
         id: id.0,
         retry: stored_retry(&settings.retry),
@@ -53,15 +53,19 @@ pub(crate) fn encode(id: QueueId, settings: &QueueSettings) -> Bytes {
         keep_succeeded: settings.keep_succeeded,
         keep_dead: settings.keep_dead,
     };
-    postcard::to_extend(&(stored, settings.keep_identities), vec![VERSION])
+    postcard::to_extend(&(stored, settings.keep_identities, &extras[..]), vec![VERSION])
         .expect("plain fields can always be written")
         .into()
 }
 
 /// The queue behind bytes.
-pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings), Cause> {
-    let (stored, keep_identities): (Stored, Duration) = match bytes.split_first() {
-        Some((1, rest)) => (postcard::from_bytes(rest)?, QueueSettings::default().keep_identities),
+pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings, Bytes), Cause> {
+    let (stored, keep_identities, extras): (Stored, Duration, &[u8]) = match bytes.split_first() {
+        Some((1, rest)) => (postcard::from_bytes(rest)?, QueueSettings::default().keep_identities, &[]),
+        Some((2, rest)) => {
+            let (stored, keep_identities) = postcard::from_bytes(rest)?;
+            (stored, keep_identities, &[])
+        }
         Some((&VERSION, rest)) => postcard::from_bytes(rest)?,
         _ => return Err("a queue's settings are of a version this program does not know".into()),
     };
@@ -81,7 +85,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings), Cause> {
         keep_identities,
     };
     punctual_core::check::queue(&settings)?;
-    Ok((QueueId(stored.id), settings))
+    Ok((QueueId(stored.id), settings, Bytes::copy_from_slice(extras)))
 }
 
 fn stored_retry(policy: &RetryPolicy) -> StoredRetry {
@@ -126,26 +130,30 @@ mod tests {
             ..QueueSettings::default()
         };
         for settings in [QueueSettings::default(), odd] {
-            let (id, read) = decode(&encode(QueueId(7), &settings)).expect("what was written can be read");
-            assert_eq!((id, read), (QueueId(7), settings));
+            let extras = Bytes::from_static(b"more");
+            let read = decode(&encode(QueueId(7), &settings, &extras)).expect("what was written can be read");
+            assert_eq!(read, (QueueId(7), settings, extras));
         }
     }
 
     #[test]
-    fn settings_of_the_first_version_are_read() {
-        let mut old = encode(QueueId(7), &QueueSettings::default()).to_vec();
+    fn settings_of_the_first_versions_are_read() {
+        let mut old = encode(QueueId(7), &QueueSettings::default(), &Bytes::new()).to_vec();
         let identities = postcard::to_stdvec(&QueueSettings::default().keep_identities);
-        old.truncate(old.len() - identities.expect("a duration can be written").len());
-        old[0] = 1;
-        let (id, read) = decode(&old).expect("it was written by an older Punctual");
-        assert_eq!((id, read), (QueueId(7), QueueSettings::default()));
+        let shorter = [1, identities.expect("a duration can be written").len()];
+        for (version, shorter) in [2, 1].into_iter().zip(shorter) {
+            old.truncate(old.len() - shorter);
+            old[0] = version;
+            let read = decode(&old).expect("it was written by an older Punctual");
+            assert_eq!(read, (QueueId(7), QueueSettings::default(), Bytes::new()));
+        }
     }
 
     #[test]
     fn a_newer_version_or_damage_is_refused() {
         assert!(decode(&[]).is_err());
-        assert!(decode(&[3, 0, 0]).is_err());
-        let whole = encode(QueueId(7), &QueueSettings::default());
+        assert!(decode(&[4, 0, 0]).is_err());
+        let whole = encode(QueueId(7), &QueueSettings::default(), &Bytes::new());
         for cut in 1..whole.len() {
             assert!(decode(&whole[..cut]).is_err(), "cut at {cut}");
         }

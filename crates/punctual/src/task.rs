@@ -51,6 +51,11 @@ impl NewTask {
         NewTask::to(Target::Handler(handler.into()))
     }
 
+    /// A task for whichever worker reserves it.
+    pub fn for_worker() -> NewTask {
+        NewTask::to(Target::Worker)
+    }
+
     /// A task for any target.
     pub fn to(target: Target) -> NewTask {
         NewTask {
@@ -136,6 +141,12 @@ impl NewTask {
     /// How long an attempt may take, when not as its queue says.
     pub fn timeout(mut self, timeout: Duration) -> NewTask {
         self.spec.timeout = Some(timeout);
+        self
+    }
+
+    /// How it is to be brought to its target, for whoever brings it there: up to 16 KiB that nobody else looks into.
+    pub fn delivery(mut self, delivery: impl Into<Bytes>) -> NewTask {
+        self.spec.delivery = delivery.into();
         self
     }
 

@@ -93,9 +93,15 @@ impl Engine {
     /// The attempt begins.
     pub(super) fn begin(&mut self, slot: Slot, out: &mut Vec<Effect>) {
         let Some(token) = self.entries[slot].token() else { return };
-        let spec = self.entries[slot].task.spec.clone();
-        let timeout = self.timeout_of(slot);
-        out.push(Effect::StartAttempt(Attempt { token, spec, partition: self.fence.partition, timeout }));
+        let task = &self.entries[slot].task;
+        let was_due_before = task.attempt_due_at(token.attempt) <= self.owned_since;
+        out.push(Effect::StartAttempt(Attempt {
+            token,
+            spec: task.spec.clone(),
+            partition: self.fence.partition,
+            timeout: self.timeout_of(slot),
+            may_be_repeated: token.attempt > 1 || was_due_before,
+        }));
     }
 
     /// The gate will not let it through for a while.

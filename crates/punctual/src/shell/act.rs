@@ -63,8 +63,8 @@ impl<S: Store> Shell<S> {
     fn carry_out(&mut self, now: Now, fence: Fence, effect: Effect) {
         match effect {
             Effect::Answer(no, answer) => self.answer(no, answer),
-            Effect::StartAttempt(attempt) => self.start(attempt),
-            Effect::StopAttempt(token) => self.stop_attempt(token),
+            Effect::StartAttempt(attempt) => self.start(now, attempt),
+            Effect::StopAttempt(token) => self.stop_attempt(now, token),
             Effect::ReleasePartition(fence) => self.release(fence),
             Effect::ReloadPartition => self.reload(now, fence),
             Effect::ForwardReport(token, outcome) => self.forward(token, outcome),
@@ -109,6 +109,7 @@ impl<S: Store> Shell<S> {
                 Recorded::Done => {
                     self.observer.observe(Note::Recorded(*fence, changes));
                     self.tell_of_ends(changes);
+                    self.tell_workers(changes);
                     self.pruning.recorded(*fence, changes, &self.settings.queues);
                     self.reloads.remove(&fence.partition);
                     self.node.handle(now, *fence, Event::ChangesRecorded, &mut self.effects);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable};
-use punctual_core::{Attempt, Outcome, Token};
+use punctual_core::{Attempt, Now, Outcome, Token};
 use punctual_store::Store;
 
+use super::workers::is_for_worker;
 use super::{Done, Shell};
 use crate::observer::Note;
 
@@ -15,9 +16,15 @@ use crate::observer::Note;
 const ERROR_MAX: usize = 4 * 1024;
 
 impl<S: Store> Shell<S> {
-    pub(super) fn start(&mut self, attempt: Attempt) {
+    pub(super) fn start(&mut self, now: Now, attempt: Attempt) {
         self.observer.observe(Note::Started(&attempt));
-        if self.inline { self.start_inline(attempt) } else { self.starting.push(attempt) }
+        if is_for_worker(&attempt) {
+            self.hand_out(now, attempt);
+        } else if self.inline {
+            self.start_inline(attempt);
+        } else {
+            self.starting.push(attempt);
+        }
     }
 
     fn start_inline(&mut self, attempt: Attempt) {
@@ -36,7 +43,10 @@ impl<S: Store> Shell<S> {
         }));
     }
 
-    pub(super) fn stop_attempt(&mut self, token: Token) {
+    pub(super) fn stop_attempt(&mut self, now: Now, token: Token) {
+        if self.take_away(now, token) {
+            return;
+        }
         if !self.inline {
             return self.runners.stop(token);
         }

@@ -10,8 +10,9 @@ use punctual_store::{Query, Store};
 use tokio::sync::oneshot;
 
 use super::act::until_answered;
-use super::{Done, Shell, WAITERS_MIN};
+use super::{Done, Reserve, Shell, WAITERS_MIN};
 use crate::view::Load;
+use crate::worker::Settled;
 use punctual_core::{EndState, EndedTask, Obstacle};
 
 /// What the loop can be told. Whatever has a `reply` is answered exactly once.
@@ -48,8 +49,12 @@ pub enum Command {
     TrustUntil(BootTime),
     /// A report that another node could not deliver to its own engine.
     Report(Token, Outcome),
-    /// A running attempt asks for so much time from now on.
-    Touch(Token, Duration),
+    /// A worker wants tasks.
+    Reserve(Reserve),
+    /// Workers say how attempts went. Answered for each in turn, when it is on record.
+    Settle(Vec<(Token, Outcome)>, oneshot::Sender<Vec<Settled>>),
+    /// A running attempt asks for so much time from now on. Answered with whether it was not too late.
+    Touch(Token, Duration, oneshot::Sender<bool>),
     /// Stop: finish what runs, for so long at most, then give everything up.
     Stop {
         /// How long to wait for what runs.
@@ -96,10 +101,9 @@ impl<S: Store> Shell<S> {
             }
             Command::TrustUntil(until) => self.trust_until(now, until),
             Command::Report(token, outcome) => self.reported(now, token, outcome),
-            Command::Touch(token, more) => {
-                let partition = token.id.partition(self.meta.partitions);
-                self.node.ask(now, partition, Event::LeaseTouched(token, more), &mut self.effects);
-            }
+            Command::Reserve(reserve) => self.reserve(now, reserve),
+            Command::Settle(reports, reply) => self.settle(now, reports, reply),
+            Command::Touch(token, more, reply) => self.touch(now, token, more, reply),
             Command::Stop { drain, reply } => self.stop(now, drain, reply),
             // Whoever asked may have gone away: then nobody is told.
             Command::Measure(reply) => _ = reply.send(self.load()),

@@ -12,6 +12,7 @@ mod runners;
 mod stop;
 mod takeover;
 mod trusted_time;
+mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,8 @@ use overdue::Overdue;
 use runners::{Report, Runners};
 use stop::Stopping;
 use trusted_time::TrustedTime;
+pub use workers::Reserve;
+use workers::Workers;
 
 /// How many events are taken in before effects are carried out: a batch for the gate and for the store.
 const EVENTS_PER_ROUND: usize = 1_024;
@@ -100,6 +103,7 @@ pub struct Shell<S> {
     queue_versions: FxHashMap<QueueId, u64>,
     /// Tasks that are waited for and can expire.
     overdue: Overdue,
+    workers: Workers,
     /// Partitions being taken over.
     taking: FxHashSet<PartitionId>,
     /// Reports for partitions being taken over: nobody is there yet to hear them.
@@ -180,6 +184,7 @@ impl<S: Store> Shell<S> {
             waiters_max: WAITERS_MIN,
             queue_versions: FxHashMap::default(),
             overdue: Overdue::default(),
+            workers: Workers::default(),
             taking: FxHashSet::default(),
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
@@ -203,6 +208,7 @@ impl<S: Store> Shell<S> {
             self.take_in_more(now);
             self.ask_about_overdue(now);
             self.node.advance(now, &mut self.effects);
+            self.serve_workers(now);
             self.act(now);
             self.prune(now);
         }
@@ -227,7 +233,7 @@ impl<S: Store> Shell<S> {
     }
 
     fn delay(&self, now: Now) -> Duration {
-        let mut wake = self.node.wake_at().or(self.overdue.wake());
+        let mut wake = self.node.wake_at().or(self.overdue.wake()).or(self.workers.wake());
         if let Some(stopping) = &self.stopping {
             wake = wake.or(stopping.wake());
         }

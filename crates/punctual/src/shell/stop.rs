@@ -24,6 +24,7 @@ impl Stopping {
 impl<S: Store> Shell<S> {
     pub(super) fn stop(&mut self, now: Now, drain: Duration, reply: oneshot::Sender<()>) {
         self.node.close_gate();
+        self.dismiss_workers();
         let drain_until = now.boot + drain;
         let stopping = self.stopping.get_or_insert_with(|| Stopping {
             drain_until,
@@ -47,12 +48,14 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn continue_stopping(&mut self, now: Now) {
         let Some(stopping) = &mut self.stopping else { return };
-        let live = self.node.live_tokens();
+        // What workers hold is put on record with its lease: they report to whoever has the partition then.
+        let mut live = self.node.live_tokens();
+        live.retain(|token| !self.workers.have(*token));
         if !stopping.handing_over && (live.is_empty() || now.boot >= stopping.drain_until) {
             stopping.handing_over = true;
             // An interruption is not an attempt: the task starts again elsewhere, uncounted.
             for token in live {
-                self.stop_attempt(token);
+                self.stop_attempt(now, token);
                 self.node.report(now, token, Outcome::Interrupted, &mut self.effects);
             }
             let fences: Vec<Fence> = self.node.fences().collect();

@@ -125,6 +125,7 @@ impl<S: Store> Shell<S> {
         // The store refused what they asked for, or was never told of it.
         self.answer_all(partition, Answer::NotOwner);
         self.leave_waiting(partition);
+        self.leave_workers(now, partition, true);
         self.observer.observe(Note::PartitionLost(partition));
         self.continue_stopping(now);
     }
@@ -140,6 +141,7 @@ impl<S: Store> Shell<S> {
         self.node.forget(now, partition);
         self.pruning.lost(partition);
         self.answer_all(partition, Answer::Unknown);
+        self.leave_workers(now, partition, false);
         self.observer.observe(Note::PartitionReloaded(partition));
         let wait = self.reload_wait(partition);
         self.take(fence, wait);
@@ -179,6 +181,7 @@ impl<S: Store> Shell<S> {
         self.pruning.lost(partition);
         self.answer_all(partition, Answer::Unknown);
         self.leave_waiting(partition);
+        self.leave_workers(now, partition, true);
         self.observer.observe(Note::PartitionReleased(partition));
         self.continue_stopping(now);
     }

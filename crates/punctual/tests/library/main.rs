@@ -20,4 +20,5 @@ mod script;
 mod stop;
 mod storm;
 mod unique;
+mod workers;
 mod world;

@@ -164,7 +164,7 @@ impl World {
         let max = line.plain().get(1).map_or(1, |max| number(max) as usize);
         let now = self.clock.now();
         for member in self.members.keys().cloned().collect::<Vec<_>>() {
-            self.with(&member, |node, out| node.reserve(now, queue, max, out));
+            self.with(&member, |node, out| _ = node.reserve(now, queue, max, out));
         }
     }
 

@@ -177,6 +177,15 @@ enum TargetMirror<'a> {
     Handler(&'a str),
     Destination(&'a str),
     Worker,
+    /// Any of them, with a delivery.
+    Delivered(#[serde(borrow)] PlainTargetMirror<'a>, #[serde(with = "raw")] Bytes),
+}
+
+#[derive(Serialize, Deserialize)]
+enum PlainTargetMirror<'a> {
+    Handler(&'a str),
+    Destination(&'a str),
+    Worker,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -199,11 +208,7 @@ fn spec_mirror(spec: &Spec) -> SpecMirror<'_> {
         lane: spec.lane.as_deref(),
         unique_key: spec.unique_key.as_deref(),
         name: spec.name.as_deref(),
-        target: match &spec.target {
-            Target::Handler(name) => TargetMirror::Handler(name),
-            Target::Destination(name) => TargetMirror::Destination(name),
-            Target::Worker => TargetMirror::Worker,
-        },
+        target: target_mirror(&spec.target, &spec.delivery),
         payload: spec.payload.clone(),
         retry: spec.retry.as_ref().map(retry_mirror),
         start_by: spec.start_by.map(Timestamp::as_micros),
@@ -217,23 +222,51 @@ fn spec_from(mirror: SpecMirror<'_>) -> Option<Spec> {
         Some(retry) => Some(retry_from(retry)?),
         None => None,
     };
+    let (target, delivery) = target_from(mirror.target);
     Some(Spec {
         at: Timestamp::from_micros(mirror.at),
         first_at: mirror.first_at.map(Timestamp::from_micros),
         lane: mirror.lane.map(Into::into),
         unique_key: mirror.unique_key.map(Into::into),
         name: mirror.name.map(Into::into),
-        target: match mirror.target {
-            TargetMirror::Handler(name) => Target::Handler(name.into()),
-            TargetMirror::Destination(name) => Target::Destination(name.into()),
-            TargetMirror::Worker => Target::Worker,
-        },
+        target,
         payload: mirror.payload,
         retry,
         start_by: mirror.start_by.map(Timestamp::from_micros),
         expires_at: mirror.expires_at.map(Timestamp::from_micros),
         timeout: mirror.timeout,
+        delivery,
     })
+}
+
+fn target_mirror<'a>(target: &'a Target, delivery: &Bytes) -> TargetMirror<'a> {
+    match (target, delivery.is_empty()) {
+        (Target::Handler(name), true) => TargetMirror::Handler(name),
+        (Target::Destination(name), true) => TargetMirror::Destination(name),
+        (Target::Worker, true) => TargetMirror::Worker,
+        (Target::Handler(name), false) => {
+            TargetMirror::Delivered(PlainTargetMirror::Handler(name), delivery.clone())
+        }
+        (Target::Destination(name), false) => {
+            TargetMirror::Delivered(PlainTargetMirror::Destination(name), delivery.clone())
+        }
+        (Target::Worker, false) => TargetMirror::Delivered(PlainTargetMirror::Worker, delivery.clone()),
+    }
+}
+
+fn target_from(mirror: TargetMirror<'_>) -> (Target, Bytes) {
+    match mirror {
+        TargetMirror::Handler(name) => (Target::Handler(name.into()), Bytes::new()),
+        TargetMirror::Destination(name) => (Target::Destination(name.into()), Bytes::new()),
+        TargetMirror::Worker => (Target::Worker, Bytes::new()),
+        TargetMirror::Delivered(PlainTargetMirror::Handler(name), delivery) => {
+            (Target::Handler(name.into()), delivery)
+        }
+        TargetMirror::Delivered(PlainTargetMirror::Destination(name), delivery) => {
+            (Target::Destination(name.into()), delivery)
+        }
+        TargetMirror::Delivered(PlainTargetMirror::Worker, delivery) => (Target::Worker, delivery),
+    }
 }
 
 fn retry_mirror(retry: &RetryPolicy) -> RetryMirror {

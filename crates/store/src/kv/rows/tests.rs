@@ -64,15 +64,17 @@ fn target() -> impl Strategy<Value = Target> {
 fn spec() -> impl Strategy<Value = Spec> {
     let names = (option::of(text()), option::of(text()), option::of(text()));
     let times = (option::of(timestamp()), option::of(timestamp()), any::<Option<Duration>>());
-    (timestamp(), names, target(), blob(), option::of(retry()), times).prop_map(
-        |(at, (lane, unique_key, name), target, payload, retry, (start_by, expires_at, timeout))| Spec {
+    let carried = (blob(), prop_oneof![Just(Bytes::new()), blob()]);
+    (timestamp(), names, target(), carried, option::of(retry()), times).prop_map(
+        |(at, (lane, unique_key, name), target, carried, retry, (start_by, expires_at, timeout))| Spec {
             first_at: start_by,
             at,
             lane,
             unique_key,
             name,
             target,
-            payload,
+            payload: carried.0,
+            delivery: carried.1,
             retry,
             start_by,
             expires_at,

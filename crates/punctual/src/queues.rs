@@ -1,0 +1,159 @@
+//! Queues, as a program sees them: their settings, whether they are paused, and which there are.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use punctual_core::{QueueId, QueueSettings, TaskId};
+use punctual_store::Store;
+
+use crate::directory::{Changed, Queue};
+use crate::error::Error;
+use crate::scheduler::Scheduler;
+use crate::shell::Command;
+use crate::view::Filter;
+
+/// A queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueView {
+    /// What it is called.
+    pub name: Box<str>,
+    /// How its tasks are run.
+    pub settings: Arc<QueueSettings>,
+    /// What whoever delivers its tasks wrote down beside the settings. Never looked into.
+    pub extras: Bytes,
+    /// Grows with each change.
+    pub version: u64,
+}
+
+impl<S: Store> Scheduler<S> {
+    /// The same scheduler for the queues of another namespace: neither sees the other's tasks.
+    pub fn in_namespace(&self, namespace: &str) -> Result<Scheduler<S>, Error> {
+        punctual_core::check::namespace(namespace)?;
+        Ok(Scheduler { inner: self.inner.clone(), namespace: namespace.into() })
+    }
+
+    /// Changes a queue's settings; makes the queue if there is none. `pinned` and `priority` are decided when it is
+    /// made, by this or by the first task: after that another value is refused as `setting_invalid`.
+    pub async fn set_queue(&self, name: &str, settings: QueueSettings) -> Result<(), Error> {
+        self.change_queue(name, move |_| settings.clone()).await
+    }
+
+    /// A queue's settings; the defaults for a queue that does not exist yet.
+    pub async fn queue(&self, name: &str) -> Result<QueueSettings, Error> {
+        let queue = self.queue_if_there(name).await?;
+        Ok(queue.map_or_else(QueueSettings::default, |queue| queue.settings.as_ref().clone()))
+    }
+
+    /// Starts nothing of this queue until it is resumed. What runs goes on.
+    pub async fn pause(&self, queue: &str) -> Result<(), Error> {
+        self.change_queue(queue, |settings| QueueSettings { paused: true, ..settings.clone() }).await
+    }
+
+    /// Goes on with a queue that was paused.
+    pub async fn resume(&self, queue: &str) -> Result<(), Error> {
+        self.change_queue(queue, |settings| QueueSettings { paused: false, ..settings.clone() }).await
+    }
+
+    /// The queue of that name, if there is one.
+    pub async fn find_queue(&self, name: &str) -> Result<Option<QueueView>, Error> {
+        Ok(self.queue_if_there(name).await?.map(|queue| view(name, queue)))
+    }
+
+    /// All queues of this namespace, in order of their names.
+    pub async fn queues(&self) -> Result<Vec<QueueView>, Error> {
+        let queues = self.inner.directory.list(self.now(), &self.namespace).await?;
+        Ok(queues.into_iter().map(|(name, queue)| view(&name, queue)).collect())
+    }
+
+    /// What the queue of a task is called; `None` if it is of another namespace.
+    pub fn queue_of(&self, id: TaskId) -> Option<Arc<str>> {
+        let name = self.inner.directory.name(id.queue)?;
+        (name.namespace == self.namespace).then_some(name.name)
+    }
+
+    /// Makes of a queue what `change` makes of its settings and extras, or of the defaults if there is none. With
+    /// `if_version`, only if it is of that version.
+    pub async fn write_queue(
+        &self,
+        name: &str,
+        if_version: Option<u64>,
+        change: impl Fn(&QueueSettings, &Bytes) -> Result<(QueueSettings, Bytes), Error>,
+    ) -> Result<QueueView, Error> {
+        self.refuse_when_stopping()?;
+        let change = |before: Option<&Queue>| {
+            if if_version.is_some_and(|version| before.is_none_or(|queue| queue.version != version)) {
+                return Err(Error::QueueChanged);
+            }
+            match before {
+                Some(queue) => change(&queue.settings, &queue.extras),
+                None => change(&QueueSettings::default(), &Bytes::new()),
+            }
+        };
+        Ok(view(name, self.write(name, change).await?))
+    }
+
+    /// Forgets a queue in which nothing waits. A task that comes for it later makes it anew.
+    pub async fn remove_queue(&self, name: &str) -> Result<(), Error> {
+        let queue = self.queue_if_there(name).await?.ok_or(Error::QueueNotFound)?;
+        let waiting = self.list(&Filter::live().queue(name), None, 1).await?;
+        if !waiting.tasks.is_empty() || waiting.next.is_some() {
+            return Err(Error::QueueNotEmpty);
+        }
+        self.inner.directory.remove(self.now(), &self.namespace, name, queue.version).await
+    }
+
+    async fn change_queue(
+        &self,
+        name: &str,
+        change: impl Fn(&QueueSettings) -> QueueSettings,
+    ) -> Result<(), Error> {
+        self.write_queue(name, None, |settings, extras| Ok((change(settings), extras.clone()))).await?;
+        Ok(())
+    }
+
+    /// The queue of that name. Looking makes none.
+    pub(crate) async fn queue_if_there(&self, name: &str) -> Result<Option<Queue>, Error> {
+        if let Some(queue) = self.inner.directory.met(&self.namespace, name) {
+            return Ok(Some(queue));
+        }
+        let queue = self.inner.directory.find(self.now(), &self.namespace, name).await?;
+        if let Some(queue) = &queue {
+            self.tell_of_queue(queue).await?;
+        }
+        Ok(queue)
+    }
+
+    /// The queue of that name; made with the default settings when there is none.
+    pub(crate) async fn make_queue(&self, name: &str) -> Result<Queue, Error> {
+        self.write(name, |before| {
+            Ok(before.map_or_else(Changed::default, |queue| {
+                (queue.settings.as_ref().clone(), queue.extras.clone())
+            }))
+        })
+        .await
+    }
+
+    async fn write(
+        &self,
+        name: &str,
+        change: impl Fn(Option<&Queue>) -> Result<Changed, Error>,
+    ) -> Result<Queue, Error> {
+        let queue = self.inner.directory.write(self.now(), &self.namespace, name, change).await?;
+        self.tell_of_queue(&queue).await?;
+        Ok(queue)
+    }
+
+    async fn tell_of_queue(&self, queue: &Queue) -> Result<(), Error> {
+        let settings = Box::new(queue.settings.as_ref().clone());
+        self.tell(Command::SetQueue(queue.id, queue.version, settings)).await
+    }
+
+    /// Whether a queue is of this namespace. One that this process has not met is nobody's yet.
+    pub(crate) fn is_ours(&self, queue: QueueId) -> bool {
+        self.inner.directory.name(queue).is_none_or(|name| name.namespace == self.namespace)
+    }
+}
+
+fn view(name: &str, queue: Queue) -> QueueView {
+    QueueView { name: name.into(), settings: queue.settings, extras: queue.extras, version: queue.version }
+}

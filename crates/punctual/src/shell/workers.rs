@@ -1,0 +1,304 @@
+//! Workers: they reserve tasks, hold them for a while, and say how they went.
+//!
+//! A reserve waits here until a task of its queue may start, so that nobody polls. What a worker holds is an attempt like
+//! any other, only that it runs elsewhere: its end is reported by the worker, or its lease runs out.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use punctual_core::{Attempt, BootTime, Change, Event, Now, Outcome, PartitionId, QueueId, Target, Token};
+use punctual_core::{TaskId, Wake};
+use punctual_store::Store;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tokio::sync::oneshot;
+
+use super::Shell;
+use crate::worker::Settled;
+
+/// Names a reserve, or a batch of reports, until it is answered.
+type No = u64;
+
+/// A worker wants tasks.
+pub struct Reserve {
+    /// Of this queue.
+    pub queue: QueueId,
+    /// At most so many.
+    pub max: usize,
+    /// How long it waits for the first of them.
+    pub wait: Duration,
+    /// How long it may hold them, when not as they or their queue say.
+    pub time_to_run: Option<Duration>,
+    /// Where they go. Whoever has gone away before gets none.
+    pub reply: oneshot::Sender<Vec<Attempt>>,
+}
+
+/// What workers want and hold.
+#[derive(Default)]
+pub(super) struct Workers {
+    next: No,
+    /// Reserves that have got nothing yet, in order, by queue.
+    waiting: FxHashMap<QueueId, VecDeque<No>>,
+    deadlines: BTreeSet<(BootTime, No)>,
+    reserves: FxHashMap<No, Reserving>,
+    /// Attempts that are about to start, and for which reserve.
+    granted: FxHashMap<Token, No>,
+    /// Attempts that workers hold.
+    held: FxHashSet<Token>,
+    /// Reports that are not on record yet.
+    settling: FxHashMap<TaskId, (No, usize)>,
+    batches: FxHashMap<No, Batch>,
+}
+
+struct Reserving {
+    reserve: Reserve,
+    until: BootTime,
+    /// How many more are about to start.
+    expected: usize,
+    attempts: Vec<Attempt>,
+}
+
+/// Reports that are answered together.
+struct Batch {
+    unsettled: usize,
+    answers: Vec<Settled>,
+    reply: oneshot::Sender<Vec<Settled>>,
+}
+
+impl Workers {
+    /// When the next reserve has waited long enough.
+    pub fn wake(&self) -> Wake {
+        Wake { wall: None, boot: self.deadlines.first().map(|(at, _)| *at) }
+    }
+
+    /// Whether a worker has it, or is about to get it.
+    pub fn have(&self, token: Token) -> bool {
+        self.held.contains(&token) || self.granted.contains_key(&token)
+    }
+
+    fn number(&mut self) -> No {
+        self.next += 1;
+        self.next
+    }
+
+    /// The reserve waits no longer: for nothing, or for what it was granted.
+    fn stop_waiting(&mut self, no: No) {
+        let Some(reserving) = self.reserves.get(&no) else { return };
+        self.deadlines.remove(&(reserving.until, no));
+        if let Some(line) = self.waiting.get_mut(&reserving.reserve.queue) {
+            line.retain(|other| *other != no);
+            if line.is_empty() {
+                self.waiting.remove(&reserving.reserve.queue);
+            }
+        }
+    }
+
+    /// One of the attempts that a reserve was granted has started, or never will. With the last one it is complete.
+    fn arrived(&mut self, no: No, attempt: Option<Attempt>) -> Option<Reserving> {
+        let reserving = self.reserves.get_mut(&no)?;
+        reserving.expected -= 1;
+        reserving.attempts.extend(attempt);
+        if reserving.expected == 0 { self.reserves.remove(&no) } else { None }
+    }
+
+    fn settle(&mut self, id: TaskId, settled: Settled) {
+        let Some((no, place)) = self.settling.remove(&id) else { return };
+        let Some(batch) = self.batches.get_mut(&no) else { return };
+        batch.answers[place] = settled;
+        batch.unsettled -= 1;
+        self.answer_when_settled(no);
+    }
+
+    fn answer_when_settled(&mut self, no: No) {
+        if self.batches.get(&no).is_some_and(|batch| batch.unsettled == 0)
+            && let Some(batch) = self.batches.remove(&no)
+        {
+            batch.reply.send(batch.answers).ok();
+        }
+    }
+}
+
+impl<S: Store> Shell<S> {
+    pub(super) fn reserve(&mut self, now: Now, reserve: Reserve) {
+        if self.stopping.is_some() {
+            return;
+        }
+        let no = self.workers.number();
+        let until = now.boot + reserve.wait;
+        self.workers.waiting.entry(reserve.queue).or_default().push_back(no);
+        self.workers.deadlines.insert((until, no));
+        self.workers.reserves.insert(no, Reserving { reserve, until, expected: 0, attempts: Vec::new() });
+    }
+
+    /// Gives those who wait what may start, in the order in which they came; and sends away, with nothing, those who
+    /// have waited long enough.
+    pub(super) fn serve_workers(&mut self, now: Now) {
+        let mut queues: Vec<QueueId> = self.workers.waiting.keys().copied().collect();
+        queues.sort_unstable();
+        for queue in queues {
+            while let Some(no) = self.workers.waiting.get(&queue).and_then(|line| line.front().copied()) {
+                if !self.grant(now, no) {
+                    break;
+                }
+            }
+        }
+        while let Some(&(_, no)) = self.workers.deadlines.first().filter(|(until, _)| *until <= now.boot) {
+            self.workers.stop_waiting(no);
+            if let Some(reserving) = self.workers.reserves.remove(&no) {
+                reserving.reserve.reply.send(Vec::new()).ok();
+            }
+        }
+    }
+
+    /// Whether the next in line may be asked.
+    fn grant(&mut self, now: Now, no: No) -> bool {
+        let reserve = &self.workers.reserves[&no].reserve;
+        let (queue, max, gone) = (reserve.queue, reserve.max, reserve.reply.is_closed());
+        let tokens = if gone { Vec::new() } else { self.node.reserve(now, queue, max, &mut self.effects) };
+        if tokens.is_empty() && !gone {
+            return false;
+        }
+        self.workers.stop_waiting(no);
+        match tokens.len() {
+            0 => _ = self.workers.reserves.remove(&no),
+            expected => {
+                self.workers.reserves.get_mut(&no).expect("it was just asked for").expected = expected
+            }
+        }
+        self.workers.granted.extend(tokens.into_iter().map(|token| (token, no)));
+        true
+    }
+
+    /// An attempt starts: at a worker.
+    pub(super) fn hand_out(&mut self, now: Now, attempt: Attempt) {
+        let token = attempt.token;
+        match self.workers.granted.remove(&token) {
+            Some(no) => {
+                self.workers.held.insert(token);
+                let complete = self.workers.arrived(no, Some(attempt));
+                self.deliver(now, complete);
+            }
+            None => self.reported(now, token, Outcome::Interrupted),
+        }
+    }
+
+    fn deliver(&mut self, now: Now, complete: Option<Reserving>) {
+        let Some(Reserving { reserve, mut attempts, .. }) = complete else { return };
+        for attempt in &mut attempts {
+            attempt.timeout = reserve.time_to_run.unwrap_or(attempt.timeout);
+        }
+        if reserve.time_to_run.is_some() {
+            attempts.iter().for_each(|attempt| self.prolong(now, attempt.token, attempt.timeout));
+        }
+        // Whoever asked has gone away: others can have them at once.
+        if let Err(unwanted) = reserve.reply.send(attempts) {
+            for attempt in unwanted {
+                self.workers.held.remove(&attempt.token);
+                self.reported(now, attempt.token, Outcome::Interrupted);
+            }
+        }
+    }
+
+    fn prolong(&mut self, now: Now, token: Token, more: Duration) {
+        let partition = token.id.partition(self.meta.partitions);
+        self.node.ask(now, partition, Event::LeaseTouched(token, more), &mut self.effects);
+    }
+
+    /// A worker asks for more time. The answer is whether it was not too late.
+    pub(super) fn touch(&mut self, now: Now, token: Token, more: Duration, reply: oneshot::Sender<bool>) {
+        let is_live = self.node.running(token.id) == Some(token);
+        if is_live {
+            self.prolong(now, token, more);
+        }
+        reply.send(is_live).ok();
+    }
+
+    /// Workers say how attempts ended. They are answered when that is on record.
+    pub(super) fn settle(
+        &mut self,
+        now: Now,
+        reports: Vec<(Token, Outcome)>,
+        reply: oneshot::Sender<Vec<Settled>>,
+    ) {
+        let no = self.workers.number();
+        let mut batch = Batch { unsettled: 0, answers: vec![Settled::Late; reports.len()], reply };
+        let mut live = Vec::with_capacity(reports.len());
+        for (place, (token, outcome)) in reports.into_iter().enumerate() {
+            let partition = token.id.partition(self.meta.partitions);
+            if self.node.fence(partition).is_none() {
+                batch.answers[place] = Settled::NotOwner;
+            } else if self.node.running(token.id) == Some(token)
+                && !self.workers.settling.contains_key(&token.id)
+            {
+                batch.unsettled += 1;
+                self.workers.settling.insert(token.id, (no, place));
+                live.push((token, super::attempt::fit(outcome, self.settings.limits.payload_max)));
+            }
+        }
+        self.workers.batches.insert(no, batch);
+        self.workers.answer_when_settled(no);
+        for (token, outcome) in live {
+            self.workers.held.remove(&token);
+            self.reported(now, token, outcome);
+        }
+    }
+
+    /// The ends of attempts are on record: their workers are told.
+    pub(super) fn tell_workers(&mut self, changes: &[Change]) {
+        if self.workers.settling.is_empty() {
+            return;
+        }
+        for change in changes {
+            match change {
+                Change::Ended { task, end, .. } => self.workers.settle(task.id, Settled::Ended(end.state)),
+                Change::Refiled { task, .. } => {
+                    self.workers.settle(task.id, Settled::Waits(task.state, task.wake_at));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A worker's attempt is over without its report: its time is up, or it never began.
+    pub(super) fn take_away(&mut self, now: Now, token: Token) -> bool {
+        if let Some(no) = self.workers.granted.remove(&token) {
+            let complete = self.workers.arrived(no, None);
+            self.deliver(now, complete);
+            return true;
+        }
+        self.workers.held.remove(&token)
+    }
+
+    /// A partition begins anew, or has gone: what was about to start of it never does. If it has gone, nobody here will
+    /// hear what became of the reports.
+    pub(super) fn leave_workers(&mut self, now: Now, partition: PartitionId, gone: bool) {
+        let partitions = self.meta.partitions;
+        let of_partition = |id: TaskId| id.partition(partitions) == partition;
+        let mut unbegun: Vec<Token> =
+            self.workers.granted.keys().filter(|token| of_partition(token.id)).copied().collect();
+        unbegun.sort_unstable();
+        for token in unbegun {
+            self.take_away(now, token);
+        }
+        if gone {
+            self.workers.held.retain(|token| !of_partition(token.id));
+            let mut unheard: Vec<TaskId> =
+                self.workers.settling.keys().filter(|id| of_partition(**id)).copied().collect();
+            unheard.sort_unstable();
+            unheard.into_iter().for_each(|id| self.workers.settle(id, Settled::Unknown));
+        }
+    }
+
+    /// Nothing more is given to workers: those who wait are sent away.
+    pub(super) fn dismiss_workers(&mut self) {
+        let waiting: Vec<No> = self.workers.waiting.drain().flat_map(|(_, line)| line).collect();
+        for no in waiting {
+            self.workers.reserves.remove(&no);
+        }
+        self.workers.deadlines.clear();
+    }
+}
+
+/// Whether a worker is to have it.
+pub(super) fn is_for_worker(attempt: &Attempt) -> bool {
+    attempt.spec.target == Target::Worker
+}

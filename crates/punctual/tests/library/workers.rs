@@ -1,0 +1,193 @@
+//! Workers reserve tasks, hold them for a while, and say how they went.
+
+use std::time::Duration;
+
+use punctual::{
+    EndState, Error, NewTask, OnExhausted, QueueSettings, Report, Reserved, RetryPolicy, TaskId, TaskState,
+};
+
+use super::world::{MemoryScheduler, World, id_of, pass, secs};
+
+fn job() -> NewTask {
+    NewTask::for_worker().queue("work")
+}
+
+async fn reserve(scheduler: &MemoryScheduler, max: usize) -> Vec<Reserved> {
+    scheduler.reserve("work", max, Duration::ZERO, None).await.unwrap()
+}
+
+fn ids(reserved: &[Reserved]) -> Vec<TaskId> {
+    reserved.iter().map(|reserved| reserved.token.id).collect()
+}
+
+fn failed() -> Report {
+    Report::Failed { error: "no luck".into(), delay: None }
+}
+
+async fn state(scheduler: &MemoryScheduler, id: TaskId) -> TaskState {
+    scheduler.find(id).await.unwrap().unwrap().state()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_reserves_a_task_and_its_result_can_be_waited_for() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let id = id_of(&scheduler, job().payload_bytes("seven")).await;
+    let reserved = reserve(&scheduler, 10).await;
+    assert_eq!(ids(&reserved), [id]);
+    assert_eq!((&reserved[0].spec.payload[..], reserved[0].time_to_run), (&b"seven"[..], secs(30)));
+    assert_eq!(state(&scheduler, id).await, TaskState::Reserved);
+    assert_eq!(reserve(&scheduler, 10).await, [], "nobody else gets it");
+    let after = scheduler.report(reserved[0].token, Report::Done("49".into())).await.unwrap();
+    assert_eq!((after.state, after.next_at), (TaskState::Succeeded, None));
+    assert_eq!(scheduler.result(id).await.unwrap().read::<u32>().unwrap(), 49);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reserve_waits_for_the_first_task_and_no_longer() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let id = id_of(&scheduler, job().after(secs(5))).await;
+    let begun = world.now();
+    let reserved = scheduler.reserve("work", 10, secs(20), None).await.unwrap();
+    assert_eq!((ids(&reserved), world.now().since(begun).as_secs()), (vec![id], 5));
+    let begun = world.now();
+    let reserved = scheduler.reserve("work", 10, secs(20), None).await.unwrap();
+    assert_eq!((reserved, world.now().since(begun).as_secs()), (vec![], 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_comes_too_late_changes_nothing_and_the_task_goes_to_another() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let id = id_of(&scheduler, job().timeout(secs(10))).await;
+    let first = reserve(&scheduler, 1).await.remove(0);
+    let second = scheduler.reserve("work", 1, secs(30), None).await.unwrap().remove(0);
+    assert_eq!((second.token.id, second.token.attempt), (id, 2));
+    for report in [Report::Done("1".into()), failed(), Report::Released, Report::Buried("x".into())] {
+        let late = scheduler.report(first.token, report).await;
+        assert!(matches!(late, Err(Error::Late)), "{late:?}");
+    }
+    assert!(matches!(scheduler.touch(first.token, secs(5)).await, Err(Error::Late)));
+    scheduler.report(second.token, Report::Done("2".into())).await.unwrap();
+    let again = scheduler.report(second.token, Report::Done("3".into())).await;
+    assert!(matches!(again, Err(Error::Late)), "{again:?}");
+    assert_eq!(scheduler.result(id).await.unwrap().read::<u32>().unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn touching_gives_more_time_and_a_worker_may_ask_for_its_own() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let id = id_of(&scheduler, job()).await;
+    let reserved = scheduler.reserve("work", 1, secs(0), Some(secs(100))).await.unwrap().remove(0);
+    assert_eq!(reserved.time_to_run, secs(100));
+    for _ in 0..5 {
+        pass(secs(90)).await;
+        scheduler.touch(reserved.token, secs(100)).await.unwrap();
+    }
+    scheduler.report(reserved.token, Report::Done("1".into())).await.unwrap();
+    assert_eq!(state(&scheduler, id).await, TaskState::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_retried_what_is_released_is_not_counted_and_what_is_buried_is_dead() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let retry = RetryPolicy { attempts_max: 2, ..RetryPolicy::DEFAULT };
+    let id = id_of(&scheduler, job().retry(retry)).await;
+    let reserved = reserve(&scheduler, 1).await.remove(0);
+    let after = scheduler.report(reserved.token, Report::Released).await.unwrap();
+    assert_eq!(after.state, TaskState::Scheduled);
+    let reserved = reserve(&scheduler, 1).await.remove(0);
+    let delayed = Report::Failed { error: "busy".into(), delay: Some(secs(20)) };
+    let after = scheduler.report(reserved.token, delayed).await.unwrap();
+    assert_eq!((after.state, after.next_at), (TaskState::Retrying, Some(world.now() + secs(20))));
+    let reserved = scheduler.reserve("work", 1, secs(30), None).await.unwrap().remove(0);
+    assert_eq!(scheduler.report(reserved.token, failed()).await.unwrap().state, TaskState::Dead);
+    scheduler.retry(id).await.unwrap();
+    let reserved = reserve(&scheduler, 1).await.remove(0);
+    scheduler.report(reserved.token, Report::Buried("broken".into())).await.unwrap();
+    let result = scheduler.result(id).await.unwrap();
+    assert_eq!((result.state, result.error.as_deref()), (EndState::Dead, Some("broken")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_answered_for_each_and_lanes_are_reserved_one_at_a_time() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let settings = QueueSettings { on_exhausted: OnExhausted::DeadLetter, ..QueueSettings::default() };
+    scheduler.set_queue("work", settings).await.unwrap();
+    let (first, _) = (id_of(&scheduler, job().lane("x")).await, id_of(&scheduler, job().lane("x")).await);
+    let free = id_of(&scheduler, job()).await;
+    let reserved = reserve(&scheduler, 10).await;
+    let mut got = ids(&reserved);
+    got.sort_unstable();
+    let mut expected = vec![first, free];
+    expected.sort_unstable();
+    assert_eq!(got, expected, "the second of the lane waits for the first");
+    let mut reports: Vec<_> =
+        reserved.iter().map(|reserved| (reserved.token, Report::Done("1".into()))).collect();
+    reports.push((reserved[0].token, failed()));
+    let answers = scheduler.report_many(reports).await;
+    assert!(matches!(answers[..], [Ok(_), Ok(_), Err(Error::Late)]), "{answers:?}");
+    assert_eq!(reserve(&scheduler, 10).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_goes_away_while_waiting_gets_nothing_and_the_next_does() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let gone = tokio::time::timeout(secs(1), scheduler.reserve("work", 1, secs(20), None)).await;
+    assert!(gone.is_err(), "it waited until it was dropped");
+    let id = id_of(&scheduler, job()).await;
+    assert_eq!(ids(&reserve(&scheduler, 1).await), [id]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_holds_survives_a_graceful_stop() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let id = id_of(&scheduler, job().timeout(secs(60))).await;
+    let reserved = reserve(&scheduler, 1).await.remove(0);
+    let waiting = scheduler.reserve("work", 1, secs(30), None);
+    let begun = world.now();
+    let (waiting, stopped) = tokio::join!(waiting, scheduler.stop(secs(10)));
+    assert!(matches!(waiting, Err(Error::Stopped)), "{waiting:?}");
+    stopped.unwrap();
+    assert_eq!(world.now().since(begun).as_secs(), 0, "nobody waits for workers");
+    let scheduler = world.start(world.builder()).await;
+    assert_eq!(reserve(&scheduler, 1).await, [], "its worker still has it");
+    scheduler.report(reserved.token, Report::Done("1".into())).await.unwrap();
+    assert_eq!(state(&scheduler, id).await, TaskState::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_a_queue_holds_for_its_workers_too() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let settings = QueueSettings { running_max: Some(2), ..QueueSettings::default() };
+    scheduler.set_queue("work", settings).await.unwrap();
+    for _ in 0..5 {
+        id_of(&scheduler, job()).await;
+    }
+    let reserved = reserve(&scheduler, 10).await;
+    assert_eq!((reserved.len(), reserve(&scheduler, 10).await.len()), (2, 0));
+    scheduler.report(reserved[0].token, Report::Done("1".into())).await.unwrap();
+    assert_eq!(reserve(&scheduler, 10).await.len(), 1);
+    scheduler.pause("work").await.unwrap();
+    scheduler.report(reserved[1].token, Report::Done("1".into())).await.unwrap();
+    assert_eq!(reserve(&scheduler, 10).await.len(), 0, "the queue is paused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_reserve_is_refused() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    for (max, wait, time_to_run) in
+        [(0, secs(0), None), (1_001, secs(0), None), (1, secs(31), None), (1, secs(0), Some(secs(0)))]
+    {
+        let refused = scheduler.reserve("work", max, wait, time_to_run).await;
+        assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    }
+}
