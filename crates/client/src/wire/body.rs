@@ -1,0 +1,73 @@
+//! Reads a body, and says which field is at fault.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use super::nearest::unknown_field;
+use super::problem::FieldError;
+
+/// What is wrong with a body.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BodyFault {
+    /// The field at fault, with the way to it (`tasks[3].http.url`); nothing if it is the body as a whole.
+    pub field: Option<String>,
+    /// What is wrong, and what to do.
+    pub detail: String,
+    /// Whether it is JSON at all. If it is, it says something that cannot be.
+    pub is_json: bool,
+}
+
+/// Reads a body. What is right is read once; what is wrong is read again, to find the place.
+pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, BodyFault> {
+    serde_json::from_slice(body).map_err(|error| fault::<T>(body, &error))
+}
+
+fn fault<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> BodyFault {
+    let fault = fault_of(error);
+    if !fault.is_json {
+        return fault;
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let path = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Err(error) => error.path().to_string(),
+        Ok(_) => String::new(),
+    };
+    BodyFault { field: Some(path).filter(|path| !path.is_empty() && path != "."), ..fault }
+}
+
+/// What is wrong, without the place.
+pub(crate) fn fault_of(error: &serde_json::Error) -> BodyFault {
+    let is_json = error.classify() == Category::Data;
+    let detail = match unknown_field(error) {
+        _ if !is_json => format!("the body is not JSON: {error}"),
+        Some(unknown) => unknown.to_string(),
+        None => without_place(&error.to_string()).to_owned(),
+    };
+    BodyFault { field: None, detail, is_json }
+}
+
+/// Lines and columns say little about a body that a program has written; the field says more.
+fn without_place(message: &str) -> &str {
+    message.rsplit_once(" at line ").map_or(message, |(message, _)| message)
+}
+
+impl BodyFault {
+    /// As an entry of a problem's `errors`.
+    pub fn field_error(&self) -> Option<FieldError> {
+        let field = self.field.clone()?;
+        Some(FieldError { field, detail: self.detail.clone() })
+    }
+}
+
+impl fmt::Display for BodyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "{field}: {}", self.detail),
+            None => f.write_str(&self.detail),
+        }
+    }
+}
+
+impl std::error::Error for BodyFault {}

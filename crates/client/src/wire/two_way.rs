@@ -1,0 +1,65 @@
+//! Types that go both ways: a server refuses what it does not know, a client of an older version overlooks it.
+//!
+//! Serde knows only one of the two for a type. So such a type has a twin with the same fields that is read leniently,
+//! and answers read the twin.
+
+use serde::{Deserialize, Deserializer};
+
+/// A struct that refuses unknown fields, and its twin that does not.
+macro_rules! two_way {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident, twin $twin:ident {
+            $( $(#[$about_field:meta])* pub $field:ident: $type:ty, )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        pub struct $name {
+            $( $(#[$about_field])* pub $field: $type, )*
+        }
+
+        #[derive(serde::Deserialize)]
+        pub(crate) struct $twin {
+            $( $(#[$about_field])* $field: $type, )*
+        }
+
+        impl From<$twin> for $name {
+            fn from(twin: $twin) -> $name {
+                $name { $( $field: twin.$field, )* }
+            }
+        }
+    };
+}
+pub(crate) use two_way;
+
+/// Reads a value as its twin.
+pub(crate) fn lenient<'de, D, Twin, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    Twin: Deserialize<'de>,
+    T: From<Twin>,
+{
+    Twin::deserialize(deserializer).map(T::from)
+}
+
+/// Reads a value, if there is one, as its twin.
+pub(crate) fn lenient_option<'de, D, Twin, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    Twin: Deserialize<'de>,
+    T: From<Twin>,
+{
+    Ok(Option::<Twin>::deserialize(deserializer)?.map(T::from))
+}
+
+/// Reads a value that is there: JSON's `null` is a value too.
+pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,6 @@
+//! The wire types say what the protocol says: its examples, its refusals, and nothing gets lost on the way.
+
+mod durations;
+mod examples;
+mod refusals;
+mod times;
