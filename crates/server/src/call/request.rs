@@ -1,0 +1,127 @@
+//! What a called server sees: the request of one attempt.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use http_body_util::Full;
+use punctual_core::{Attempt, Timestamp, Token};
+use serde::de::IgnoredAny;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Call;
+use super::check::{BadCall, Place, parse_header, parse_method};
+use super::rules::QueueRules;
+use super::sign::signature;
+
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("punctual/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The most that W3C Trace Context asks anybody to carry.
+const TRACESTATE_MAX: usize = 512;
+
+/// The request of an attempt, as it would be sent at `now`.
+pub(super) fn build(
+    now: Timestamp,
+    place: &Place,
+    attempt: &Attempt,
+    call: &Call,
+    rules: &QueueRules,
+) -> Result<Request<Full<Bytes>>, BadCall> {
+    let method = parse_method(&call.method)?;
+    let body = body(&method, attempt, call);
+    let mut headers = HeaderMap::with_capacity(call.headers.len() + 12);
+    for (name, value) in &call.headers {
+        let (name, value) = parse_header(name, value)?;
+        headers.append(name, value);
+    }
+    headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
+    if !headers.contains_key(header::CONTENT_TYPE) && is_json(&body) {
+        headers.insert(header::CONTENT_TYPE, JSON);
+    }
+    add_own(&mut headers, attempt, rules);
+    add_trace(&mut headers, attempt.token, call);
+    add_signature(&mut headers, now, attempt.token, rules, &body);
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = place.uri.clone();
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+fn body(method: &Method, attempt: &Attempt, call: &Call) -> Bytes {
+    match &call.body {
+        Some(body) => body.clone(),
+        None if matches!(*method, Method::GET | Method::HEAD) => Bytes::new(),
+        None => attempt.spec.payload.clone(),
+    }
+}
+
+fn is_json(body: &[u8]) -> bool {
+    !body.is_empty() && serde_json::from_slice::<IgnoredAny>(body).is_ok()
+}
+
+fn add_own(headers: &mut HeaderMap, attempt: &Attempt, rules: &QueueRules) {
+    let token = attempt.token;
+    let id = token.id.to_string();
+    // What cannot be said in a header is left out.
+    let mut add = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    add("idempotency-key", &id);
+    add("webhook-id", &id);
+    add("punctual-task", &id);
+    add("punctual-queue", &rules.queue);
+    add("punctual-attempt", &token.attempt.to_string());
+    add("punctual-fence", &fence(token).to_string());
+    if let Ok(at) = jiff::Timestamp::from_microsecond(attempt.spec.at.as_micros()) {
+        add("punctual-scheduled-for", &format!("{at:.6}"));
+    }
+}
+
+/// One number that grows with every attempt of a task. Epochs have 24 bits at most (the numbers of tasks leave them no
+/// more), so that the attempt has room below.
+fn fence(token: Token) -> u64 {
+    (token.epoch.0 << 32) | u64::from(token.attempt)
+}
+
+fn add_trace(headers: &mut HeaderMap, token: Token, call: &Call) {
+    let Some(parent) = call.traceparent.as_deref().and_then(|parent| child_of(parent, token)) else { return };
+    headers.insert("traceparent", parent);
+    let state = call.tracestate.as_deref().filter(|state| state.len() <= TRACESTATE_MAX);
+    if let Some(state) = state.and_then(|state| HeaderValue::from_str(state).ok()) {
+        headers.insert("tracestate", state);
+    }
+}
+
+/// The same trace, with a span of this attempt's own. What is not a traceparent is left out, as W3C has it.
+fn child_of(traceparent: &str, token: Token) -> Option<HeaderValue> {
+    let mut parts = traceparent.split('-');
+    let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let is_hex = |text: &str, length: usize| {
+        text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let is_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
+    let good = is_hex(version, 2) && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2);
+    if !good
+        || version == "ff"
+        || is_zero(trace)
+        || is_zero(parent)
+        || (version == "00" && parts.next().is_some())
+    {
+        return None;
+    }
+    let mut bytes = token.id.to_bytes().to_vec();
+    bytes.extend_from_slice(&fence(token).to_be_bytes());
+    // A span must not be zero.
+    let span = xxh3_64(&bytes).max(1);
+    HeaderValue::from_str(&format!("00-{trace}-{span:016x}-{flags}")).ok()
+}
+
+fn add_signature(headers: &mut HeaderMap, now: Timestamp, token: Token, rules: &QueueRules, body: &[u8]) {
+    let seconds = now.as_micros().div_euclid(1_000_000);
+    let Some(signature) = signature(&rules.secrets, &token.id.to_string(), seconds, body) else { return };
+    if let Ok(signature) = HeaderValue::from_str(&signature) {
+        headers.insert("webhook-timestamp", seconds.into());
+        headers.insert("webhook-signature", signature);
+    }
+}
