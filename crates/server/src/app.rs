@@ -1,0 +1,57 @@
+//! What all requests share: the scheduler, who may ask, and what may be called.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use punctual::EmbeddedStore;
+use punctual_core::QueueId;
+use rustc_hash::FxHashMap;
+
+use crate::call::Guard;
+use crate::extras::Extras;
+
+/// The store that a server keeps its tasks in.
+pub type ServerStore = EmbeddedStore;
+
+/// The scheduler that a server asks.
+pub type Scheduler = punctual::Scheduler<ServerStore>;
+
+/// What all requests share. Clones are the same.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+struct Shared {
+    scheduler: Scheduler,
+    guard: Guard,
+    extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
+}
+
+impl App {
+    /// A server on this scheduler, which may call what this guard lets it.
+    pub fn new(scheduler: Scheduler, guard: Guard) -> App {
+        App(Arc::new(Shared { scheduler, guard, extras: std::sync::RwLock::default() }))
+    }
+
+    /// The scheduler.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.0.scheduler
+    }
+
+    /// What may be called.
+    pub fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
+
+    /// What a queue says about how its tasks are delivered, read from what lies beside its settings. The same bytes are
+    /// read once.
+    pub fn extras(&self, queue: QueueId, bytes: &Bytes) -> Arc<Extras> {
+        let known = self.0.extras.read().expect("nothing panics while it is held").get(&queue).cloned();
+        if let Some((_, extras)) = known.filter(|(read, _)| read == bytes) {
+            return extras;
+        }
+        let extras = Arc::new(Extras::decode(bytes));
+        let mut known = self.0.extras.write().expect("nothing panics while it is held");
+        known.insert(queue, (bytes.clone(), extras.clone()));
+        extras
+    }
+}
