@@ -17,6 +17,9 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// The most that W3C Trace Context asks anybody to carry.
 const TRACESTATE_MAX: usize = 512;
 
+/// Methods that usually have no body.
+const BODILESS: [Method; 5] = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS, Method::TRACE];
+
 /// The request of an attempt, as it would be sent at `now`.
 pub(super) fn build(
     now: Timestamp,
@@ -35,6 +38,10 @@ pub(super) fn build(
     headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
     if !headers.contains_key(header::CONTENT_TYPE) && is_json(&body) {
         headers.insert(header::CONTENT_TYPE, JSON);
+    }
+    // Where a body is usual, some servers insist on being told that there is none.
+    if body.is_empty() && !BODILESS.contains(&method) {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
     }
     add_own(&mut headers, attempt, rules);
     add_trace(&mut headers, attempt.token, call);

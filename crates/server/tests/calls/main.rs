@@ -1,0 +1,10 @@
+//! Calls to real servers on this machine, kind and unkind.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
+
+mod addresses;
+mod answers;
+mod limits;
+mod requests;
+mod servers;
+mod tls;
