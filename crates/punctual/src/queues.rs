@@ -17,6 +17,8 @@ use crate::view::Filter;
 pub struct QueueView {
     /// What it is called.
     pub name: Box<str>,
+    /// The number that its tasks know it by.
+    pub number: u32,
     /// How its tasks are run.
     pub settings: Arc<QueueSettings>,
     /// What whoever delivers its tasks wrote down beside the settings. Never looked into.
@@ -69,6 +71,12 @@ impl<S: Store> Scheduler<S> {
     pub fn queue_of(&self, id: TaskId) -> Option<Arc<str>> {
         let name = self.inner.directory.name(id.queue)?;
         (name.namespace == self.namespace).then_some(name.name)
+    }
+
+    /// A queue's name and extras, by its number, whatever its namespace: for whoever delivers tasks.
+    pub fn delivery_of(&self, queue: QueueId) -> Option<(Arc<str>, Bytes)> {
+        let name = self.inner.directory.name(queue)?.name;
+        Some((name, self.inner.directory.numbered(queue)?.extras))
     }
 
     /// Makes of a queue what `change` makes of its settings and extras, or of the defaults if there is none. With
@@ -155,5 +163,6 @@ impl<S: Store> Scheduler<S> {
 }
 
 fn view(name: &str, queue: Queue) -> QueueView {
-    QueueView { name: name.into(), settings: queue.settings, extras: queue.extras, version: queue.version }
+    let number = queue.id.0;
+    QueueView { name: name.into(), number, settings: queue.settings, extras: queue.extras, version: queue.version }
 }

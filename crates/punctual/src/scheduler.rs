@@ -136,6 +136,14 @@ impl<S: Store> Scheduler<S> {
         amended(self.ask(id, Amendment::Move(at)).await?)
     }
 
+    /// Gives a task that is not running another target, payload, delivery, retry policy or deadline; its lane, unique key
+    /// and time stay. If it is not of that revision any more, nothing is changed, and the answer is [`Error::Outdated`].
+    pub async fn change(&self, id: TaskId, spec: Spec, if_revision: u32) -> Result<Task, Error> {
+        check::spec(&spec, &self.inner.limits)?;
+        let if_revision = Some(if_revision);
+        amended(self.ask(id, Amendment::Replace { spec: spec.into(), if_revision }).await?)
+    }
+
     /// Gives a task that is not running another payload. If somebody else changes the task meanwhile, nothing is
     /// changed here, and the answer is [`Error::Outdated`].
     pub async fn change_payload(&self, id: TaskId, payload: &impl Serialize) -> Result<Task, Error> {
@@ -146,9 +154,7 @@ impl<S: Store> Scheduler<S> {
             Found::Forgotten { state, .. } => return Err(Error::Ended(state)),
         };
         let spec = Spec { payload: payload.into(), ..Spec::clone(&task.spec) };
-        check::spec(&spec, &self.inner.limits)?;
-        let if_revision = Some(task.revision);
-        amended(self.ask(id, Amendment::Replace { spec: spec.into(), if_revision }).await?)
+        self.change(id, spec, task.revision).await
     }
 
     /// Makes a task due now.
@@ -179,11 +185,22 @@ impl<S: Store> Scheduler<S> {
         }
         let partition = id.partition(self.inner.partitions);
         let found = self.inner.store.find(partition, &[Query::Id(id)]).await?;
-        let Some(found) = found.into_iter().next().flatten() else { return Ok(None) };
+        let found = found.into_iter().flatten().take(1).collect();
+        Ok(self.views(found).await?.pop())
+    }
+
+    /// What was found, together with which attempts run at this moment.
+    pub async fn views(&self, found: Vec<Found>) -> Result<Vec<TaskView>, Error> {
         let (reply, running) = oneshot::channel();
-        self.tell(Command::Running(id, reply)).await?;
-        let running = running.await.map_err(|_| Error::Stopped)?.map(|token| token.attempt);
-        Ok(Some(TaskView { found, running }))
+        let live = |found: &Found| matches!(found, Found::Live(_));
+        let ids = found.iter().filter(|found| live(found)).map(Found::id).collect();
+        self.tell(Command::Running(ids, reply)).await?;
+        let mut running = running.await.map_err(|_| Error::Stopped)?.into_iter();
+        let view = |found: Found| {
+            let token = if live(&found) { running.next().flatten() } else { None };
+            TaskView { found, running: token.map(|token| token.attempt) }
+        };
+        Ok(found.into_iter().map(view).collect())
     }
 
     /// A page of 1 to 1,000 tasks. Pass the page's `next` to go on; what arrives meanwhile neither hides nor
@@ -217,6 +234,11 @@ impl<S: Store> Scheduler<S> {
             }
             EndedOrForgotten::Forgotten(state) => Ok(TaskResult { state, result: Bytes::new(), error: None }),
         }
+    }
+
+    /// The store that it works on.
+    pub fn store(&self) -> &Arc<S> {
+        &self.inner.store
     }
 
     /// How busy this scheduler is.

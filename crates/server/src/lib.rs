@@ -1,3 +1,13 @@
 //! The server: tasks over HTTP, calls at a given time, and the command line.
 
+pub mod api;
+mod app;
 pub mod call;
+mod calls;
+mod delivery;
+mod error_pages;
+mod extras;
+mod serve;
+
+pub use app::{App, Scheduler, ServerStore};
+pub use serve::{Options, Server, Trouble};

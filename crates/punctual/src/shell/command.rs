@@ -68,8 +68,8 @@ pub enum Command {
     Owned(oneshot::Sender<usize>),
     /// Say how busy the loop is.
     Measure(oneshot::Sender<Load>),
-    /// The attempt that runs for a task.
-    Running(TaskId, oneshot::Sender<Option<Token>>),
+    /// The attempts that run for these tasks.
+    Running(Vec<TaskId>, oneshot::Sender<Vec<Option<Token>>>),
 }
 
 /// The end of a task that somebody waited for.
@@ -112,7 +112,9 @@ impl<S: Store> Shell<S> {
                 self.awaiting_owned.push(reply);
                 self.tell_when_owned();
             }
-            Command::Running(id, reply) => _ = reply.send(self.node.running(id)),
+            Command::Running(ids, reply) => {
+                _ = reply.send(ids.into_iter().map(|id| self.node.running(id)).collect());
+            }
         }
     }
 

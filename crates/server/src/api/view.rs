@@ -83,7 +83,7 @@ fn with_all(task: wire::Task, spec: &Spec) -> wire::Task {
         Target::Destination(_) | Target::Worker => None,
     };
     let (payload, payload_base64) = carried(&spec.payload);
-    let retry = spec.retry.as_ref().and_then(retry);
+    let retry = spec.retry.as_ref().map(retry);
     wire::Task { payload, payload_base64, http, handler, callback, retry, ..task }
 }
 
@@ -124,8 +124,9 @@ pub fn state(state: TaskState) -> wire::State {
     }
 }
 
-/// How a failed task is tried again, by name if it has one. A list of waits that has no name cannot be written.
-pub fn retry(policy: &RetryPolicy) -> Option<Retry> {
+/// How a failed task is tried again, by name if it has one. Of a list of waits that has none, the first and the longest
+/// are told.
+pub fn retry(policy: &RetryPolicy) -> Retry {
     let named = [
         (RetryPolicy::DEFAULT, RetryPreset::Default),
         (RetryPolicy::WEBHOOKS, RetryPreset::Webhooks),
@@ -133,14 +134,22 @@ pub fn retry(policy: &RetryPolicy) -> Option<Retry> {
         (RetryPolicy::SCHEDULE, RetryPreset::Schedule),
     ];
     if let Some((_, preset)) = named.into_iter().find(|(known, _)| known == policy) {
-        return Some(Retry::Preset(preset));
+        return Retry::Preset(preset);
     }
-    let Waits::Growing { min, max, factor_percent, .. } = policy.waits else { return None };
-    Some(Retry::Rule(RetryRule {
+    let (min, max, factor) = match &policy.waits {
+        Waits::Growing { min, max, factor_percent, .. } => {
+            (*min, *max, Some(f64::from(*factor_percent) / 100.0))
+        }
+        Waits::Listed(waits) => {
+            let (first, longest) = (waits.first().copied(), waits.iter().max().copied());
+            (first.unwrap_or_default(), longest.unwrap_or_default(), None)
+        }
+    };
+    Retry::Rule(RetryRule {
         min: Some(min.into()),
         max: Some(max.into()),
-        factor: Some(f64::from(factor_percent) / 100.0),
+        factor,
         attempts: Some(policy.attempts_max),
         max_age: policy.age_max.map(|age: Duration| age.into()),
-    }))
+    })
 }

@@ -1,0 +1,73 @@
+//! `POST /schedule`: a call at a given time, in four fields.
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use punctual_client::wire::{self, CallAt, ScheduledCall};
+
+use super::ask::{self, Asker, surroundings};
+use super::create::{answered, drafter};
+use super::failure::Failure;
+use super::reply::json;
+use super::tasks::look;
+use crate::app::App;
+
+const QUEUE: &str = "default";
+
+/// `POST /schedule`
+pub async fn schedule(
+    State(app): State<App>,
+    asker: Asker,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Failure> {
+    let call: CallAt = ask::body(&bytes)?;
+    let queue = call.queue.clone().unwrap_or_else(|| QUEUE.to_owned());
+    let (url, verb) = (call.url.clone(), call.verb.clone().unwrap_or_else(|| "POST".to_owned()));
+    let drafter = drafter(&app, &asker.scheduler, &queue, surroundings(&headers)).await?;
+    let drafted = drafter.draft(task_of(call))?;
+    let scheduled = asker.scheduler.schedule(drafted.task).await?;
+    let (status, task) = answered(&asker.scheduler, scheduled, drafted.preview).await?;
+    let place = HeaderValue::from_str(&format!("/schedule/{}", task.id));
+    let mut response = json(status, &call_of(task, url, verb));
+    if let Ok(place) = place {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}
+
+fn task_of(call: CallAt) -> wire::NewTask {
+    let http = wire::Http {
+        url: call.url,
+        method: call.verb,
+        headers: call.headers,
+        body: call.body,
+        body_base64: None,
+        timeout: call.timeout,
+    };
+    wire::NewTask {
+        at: Some(call.execution_date_time),
+        timezone: call.timezone,
+        lane: call.lane,
+        unique_key: call.unique_key,
+        on_conflict: call.on_conflict,
+        name: call.name,
+        http: Some(http),
+        retry: call.retry,
+        callback: call.callback,
+        ..wire::NewTask::default()
+    }
+}
+
+fn call_of(task: wire::Task, url: String, verb: String) -> ScheduledCall {
+    ScheduledCall { id: task.id, url, verb, execution_date_time: task.at, status: task.state.into() }
+}
+
+/// `GET /schedule/{id}`
+pub async fn get(asker: Asker, ask::Task(id): ask::Task) -> Result<Response, Failure> {
+    let (mut task, _) = look(&asker.scheduler, id, true).await?;
+    let http = task.http.take().ok_or(punctual::Error::NotFound)?;
+    let verb = http.method.unwrap_or_else(|| "POST".to_owned());
+    Ok(json(StatusCode::OK, &call_of(task, http.url, verb)))
+}

@@ -1,0 +1,192 @@
+//! Making tasks: one, many at once, or a line each.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use punctual::{Found, Scheduled, TaskView};
+use punctual_client::wire::{self, BATCH_MAX, CreateResult, Creation};
+use punctual_core::QueueId;
+
+use super::ask::{Asker, surroundings, wants_minimal};
+use super::draft::{Drafted, Drafter, Surroundings};
+use super::failure::Failure;
+use super::reply::{json, tagged};
+use super::view;
+use crate::app::{App, Scheduler};
+use crate::extras::Extras;
+
+/// `POST /v1/queues/{queue}/tasks`
+pub async fn create(
+    State(app): State<App>,
+    asker: Asker,
+    Path(queue): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Failure> {
+    let scheduler = asker.scheduler;
+    let drafter = drafter(&app, &scheduler, &queue, surroundings(&headers)).await?;
+    let minimal = wants_minimal(&headers);
+    if is_lines(&headers)? {
+        let lines: Vec<&[u8]> = body.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).collect();
+        let drafted = batch(lines.len(), lines.into_iter(), &drafter)?;
+        return Ok(lines_of(&schedule_many(&scheduler, drafted, minimal).await));
+    }
+    match Creation::read(&body)? {
+        Creation::One(task) => one(&scheduler, drafter.draft(*task)?, minimal).await,
+        Creation::Many(tasks) => {
+            let texts = tasks.iter().map(|task| task.get().as_bytes());
+            let drafted = batch(tasks.len(), texts, &drafter)?;
+            let results = schedule_many(&scheduler, drafted, minimal).await;
+            Ok(json(StatusCode::OK, &wire::Results { results }))
+        }
+    }
+}
+
+/// Whoever makes tasks for this queue.
+pub async fn drafter<'a>(
+    app: &'a App,
+    scheduler: &Scheduler,
+    queue: &'a str,
+    surroundings: Surroundings,
+) -> Result<Drafter<'a>, Failure> {
+    let known = scheduler.find_queue(queue).await?;
+    let (extras, priority) = match known {
+        Some(known) => (app.extras(QueueId(known.number), &known.extras), known.settings.priority.level()),
+        None => (Arc::new(Extras::default()), punctual::Priority::default().level()),
+    };
+    Ok(Drafter { queue, extras, guard: app.guard(), now: scheduler.now(), priority, surroundings })
+}
+
+/// Schedules one task, and answers with it.
+pub async fn one(scheduler: &Scheduler, drafted: Drafted, minimal: bool) -> Result<Response, Failure> {
+    let Drafted { task, preview } = drafted;
+    let scheduled = scheduler.schedule(task).await?;
+    let (status, task) = answered(scheduler, scheduled, preview).await?;
+    let place = HeaderValue::from_str(&format!("/v1/tasks/{}", task.id));
+    let revision = u64::from(task.revision);
+    let mut response = match minimal {
+        true => tagged(status, revision, &wire::TaskId { id: task.id }),
+        false => tagged(status, revision, &task),
+    };
+    if let Ok(place) = place {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// What became of a task that was scheduled, with its status.
+pub async fn answered(
+    scheduler: &Scheduler,
+    scheduled: Scheduled,
+    preview: wire::Task,
+) -> Result<(StatusCode, wire::Task), Failure> {
+    let id = scheduled.id();
+    if let Scheduled::New(_) = scheduled {
+        return Ok((StatusCode::CREATED, wire::Task { id: id.to_string(), ..preview }));
+    }
+    let queue = preview.queue.clone();
+    let there = scheduler.find(id).await?.and_then(|found| view::task(&found, &queue, false));
+    Ok((StatusCode::OK, there.unwrap_or_else(|| forgotten(&scheduled, preview))))
+}
+
+/// A task of the same unique key that ended long ago: no more is known than how.
+fn forgotten(scheduled: &Scheduled, preview: wire::Task) -> wire::Task {
+    let state = match scheduled {
+        Scheduled::Ended(id, state) => {
+            let found = Found::Forgotten { id: *id, state: *state };
+            view::state(TaskView { found, running: None }.state())
+        }
+        _ => preview.state,
+    };
+    wire::Task { id: scheduled.id().to_string(), state, next_at: None, ..preview }
+}
+
+fn batch<'a>(
+    count: usize,
+    tasks: impl Iterator<Item = &'a [u8]>,
+    drafter: &Drafter<'_>,
+) -> Result<Vec<Result<Drafted, Failure>>, Failure> {
+    if count > BATCH_MAX {
+        let detail = format!("{count} tasks are too many at once: {BATCH_MAX} is the most");
+        return Err(Failure::new("body_too_large", detail));
+    }
+    Ok(tasks.map(|task| drafter.draft(wire::read(task)?)).collect())
+}
+
+/// Schedules what is right, and answers for each in turn.
+async fn schedule_many(
+    scheduler: &Scheduler,
+    drafted: Vec<Result<Drafted, Failure>>,
+    minimal: bool,
+) -> Vec<CreateResult> {
+    let (mut tasks, mut results, mut previews) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, drafted) in drafted.into_iter().enumerate() {
+        match drafted {
+            Ok(Drafted { task, preview }) => {
+                tasks.push(task);
+                previews.push((place, preview));
+                results.push(CreateResult::default());
+            }
+            Err(failure) => results.push(failed(failure)),
+        }
+    }
+    let scheduled = scheduler.schedule_many(tasks).await;
+    for ((place, preview), scheduled) in previews.into_iter().zip(scheduled) {
+        results[place] = match scheduled {
+            Ok(Scheduled::New(id)) if minimal => {
+                CreateResult { status: 201, id: Some(id.to_string()), ..CreateResult::default() }
+            }
+            Ok(scheduled) => match answered(scheduler, scheduled, preview).await {
+                Ok((status, task)) => done(status, task, minimal),
+                Err(failure) => failed(failure),
+            },
+            Err(error) => failed(error.into()),
+        };
+    }
+    results
+}
+
+fn done(status: StatusCode, task: wire::Task, minimal: bool) -> CreateResult {
+    let status = status.as_u16();
+    match minimal {
+        true => CreateResult { status, id: Some(task.id), ..CreateResult::default() },
+        false => CreateResult { status, task: Some(task), ..CreateResult::default() },
+    }
+}
+
+fn failed(Failure(problem): Failure) -> CreateResult {
+    CreateResult { status: problem.status, problem: Some(problem), ..CreateResult::default() }
+}
+
+fn is_lines(headers: &HeaderMap) -> Result<bool, Failure> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    // Whoever says nothing means JSON: so does `curl -d`, which names a form.
+    let kind = kind.map_or("application/json", |kind| kind.split(';').next().unwrap_or_default().trim());
+    match kind.to_ascii_lowercase().as_str() {
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(true),
+        "application/json" | "application/x-www-form-urlencoded" | "text/plain" | "" => Ok(false),
+        kind if kind.ends_with("+json") => Ok(false),
+        kind => {
+            let detail = format!("{kind}: send application/json or application/x-ndjson");
+            Err(Failure::new("media_type_unknown", detail))
+        }
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
+}
+
+fn lines_of(results: &[CreateResult]) -> Response {
+    let mut body = Vec::with_capacity(64 * results.len());
+    for result in results {
+        serde_json::to_writer(&mut body, result).ok();
+        body.push(b'\n');
+    }
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    response
+}

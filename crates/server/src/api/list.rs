@@ -1,0 +1,300 @@
+//! Many tasks: listing them a page at a time, and changing all that a filter finds.
+
+use axum::extract::Path;
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::StatusCode;
+use punctual::{EndState, Error, Filter, PageKey, TaskId, TaskView, Timestamp};
+use punctual_client::wire;
+use punctual_core::{PartitionId, Seq};
+
+use super::ask::{self, Asker, Query};
+use super::draft::{due, optional_moment};
+use super::failure::Failure;
+use super::reply::json;
+use super::view;
+use crate::app::Scheduler;
+
+const PAGE: u32 = 100;
+const PAGE_MAX: u32 = 1_000;
+/// So many reasons are told of why tasks were not changed.
+const PROBLEMS_MAX: usize = 100;
+
+/// Where a page begins: among those that have not ended, or among those that have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cursor {
+    ended: bool,
+    key: Option<PageKey>,
+}
+
+impl Cursor {
+    fn text(self) -> String {
+        let mut bytes = vec![u8::from(self.ended)];
+        if let Some(PageKey { at, partition, seq }) = self.key {
+            bytes.extend(at.as_micros().to_be_bytes());
+            bytes.extend(partition.0.to_be_bytes());
+            bytes.extend(seq.0.to_be_bytes());
+        }
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn read(text: &str) -> Option<Cursor> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (ended, rest) = bytes.split_first()?;
+        let ended = match ended {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        if rest.is_empty() {
+            return Some(Cursor { ended, key: None });
+        }
+        let at = Timestamp::from_micros(i64::from_be_bytes(rest.get(..8)?.try_into().ok()?));
+        let partition = PartitionId(u16::from_be_bytes(rest.get(8..10)?.try_into().ok()?));
+        let seq = Seq(u64::from_be_bytes(rest.get(10..)?.try_into().ok()?));
+        Some(Cursor { ended, key: Some(PageKey { at, partition, seq }) })
+    }
+}
+
+/// How many items a page has.
+pub fn page_limit(limit: Option<u32>) -> Result<usize, Failure> {
+    match limit.unwrap_or(PAGE) {
+        limit @ 1..=PAGE_MAX => Ok(limit as usize),
+        _ => Err(Failure::new("query_invalid", "limit: must be 1 to 1,000")),
+    }
+}
+
+/// What is listed: a filter of the wire, understood.
+struct Listing {
+    live: Option<Filter>,
+    ended: Option<Filter>,
+    state: Option<wire::State>,
+}
+
+impl Listing {
+    fn of(filter: &wire::Filter) -> Result<Listing, Failure> {
+        let from = optional_moment("from", filter.from.as_ref(), None)?;
+        let to = optional_moment("to", filter.to.as_ref(), None)?;
+        let narrow = |mut narrowed: Filter| {
+            if let Some(queue) = &filter.queue {
+                narrowed = narrowed.queue(queue);
+            }
+            if let Some(lane) = &filter.lane {
+                narrowed = narrowed.lane(lane);
+            }
+            if let Some(name) = &filter.name {
+                narrowed = narrowed.name(name);
+            }
+            if let Some(from) = from {
+                narrowed = narrowed.from(from);
+            }
+            match to {
+                Some(to) => narrowed.until(to),
+                None => narrowed,
+            }
+        };
+        let state = filter.state;
+        let live = state.is_none_or(|state| !state.has_ended()).then(|| narrow(Filter::live()));
+        let ended = match state {
+            None => Some(narrow(Filter::ended())),
+            Some(state) => end_state(state).map(|state| narrow(Filter::ended().state(state))),
+        };
+        Ok(Listing { live, ended, state })
+    }
+
+    /// A page, and where the next one begins.
+    async fn page(
+        &self,
+        scheduler: &Scheduler,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<TaskView>, Option<String>), Failure> {
+        let first = Cursor { ended: self.live.is_none(), key: None };
+        let cursor = match cursor {
+            Some(text) => Cursor::read(text)
+                .ok_or_else(|| Failure::new("cursor_invalid", "send `next` of the page before, as it was"))?,
+            None => first,
+        };
+        let filter = if cursor.ended { &self.ended } else { &self.live };
+        let Some(filter) = filter else { return Ok((Vec::new(), None)) };
+        let page = scheduler.list(filter, cursor.key, limit).await?;
+        let mut views = scheduler.views(page.tasks).await?;
+        if let Some(state) = self.state {
+            views.retain(|found| view::state(found.state()) == state);
+        }
+        let next = match page.next {
+            Some(key) => Some(Cursor { ended: cursor.ended, key: Some(key) }),
+            None if !cursor.ended && self.ended.is_some() => Some(Cursor { ended: true, key: None }),
+            None => None,
+        };
+        Ok((views, next.map(Cursor::text)))
+    }
+}
+
+fn end_state(state: wire::State) -> Option<EndState> {
+    match state {
+        wire::State::Succeeded => Some(EndState::Succeeded),
+        wire::State::Dead => Some(EndState::Dead),
+        wire::State::Cancelled => Some(EndState::Cancelled),
+        wire::State::Expired => Some(EndState::Expired),
+        _ => None,
+    }
+}
+
+/// `GET /v1/tasks`
+pub async fn list(asker: Asker, Query(query): Query<wire::TaskQuery>) -> Result<Response, Failure> {
+    let (limit, full) = (page_limit(query.limit)?, query.view == Some(wire::View::Full));
+    let cursor = query.cursor.clone();
+    let listing = Listing::of(&query.into_filter())?;
+    let (views, next) = listing.page(&asker.scheduler, cursor.as_deref(), limit).await?;
+    let tasks = views.iter().filter_map(|found| shown(&asker.scheduler, found, full)).collect();
+    Ok(json(StatusCode::OK, &wire::TaskPage { tasks, next }))
+}
+
+fn shown(scheduler: &Scheduler, found: &TaskView, full: bool) -> Option<wire::Task> {
+    view::task(found, &scheduler.queue_of(found.found.id())?, full)
+}
+
+/// A page of the lanes whose head waits for a person.
+pub async fn blocked_heads(
+    scheduler: &Scheduler,
+    queue: Option<String>,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<wire::Task>, Option<String>), Failure> {
+    let state = Some(wire::State::Blocked);
+    let listing = Listing::of(&wire::Filter { queue, state, ..wire::Filter::default() })?;
+    let (views, next) = listing.page(scheduler, cursor, limit).await?;
+    Ok((views.iter().filter_map(|found| shown(scheduler, found, false)).collect(), next))
+}
+
+/// What is done to each task that a filter finds.
+#[derive(Clone, Copy)]
+enum Deed {
+    Cancel,
+    Retry,
+    Run,
+    Move(Timestamp),
+}
+
+impl Deed {
+    async fn to(self, scheduler: &Scheduler, id: TaskId) -> Result<(), Error> {
+        match self {
+            Deed::Cancel => scheduler.cancel(id).await,
+            Deed::Retry => scheduler.retry(id).await.map(|_| ()),
+            Deed::Run => scheduler.run_now(id).await.map(|_| ()),
+            Deed::Move(at) => scheduler.move_to(id, at).await.map(|_| ()),
+        }
+    }
+}
+
+/// `POST /v1/tasks:cancel`, `:retry` and `:run`
+pub async fn by_filter(asker: Asker, verb: Verb, bytes: Bytes) -> Result<Response, Failure> {
+    let request: wire::ByFilter = ask::body(&bytes)?;
+    let deed = match verb {
+        Verb::Cancel => Deed::Cancel,
+        Verb::Retry => Deed::Retry,
+        Verb::Run => Deed::Run,
+    };
+    let done = do_to_all(&asker.scheduler, deed, request).await?;
+    Ok(json(StatusCode::OK, &done))
+}
+
+/// Which of the three.
+#[derive(Clone, Copy)]
+pub enum Verb {
+    /// Cancel them.
+    Cancel,
+    /// Try them again from the beginning.
+    Retry,
+    /// Make them due now.
+    Run,
+}
+
+/// `POST /v1/tasks:move`
+pub async fn move_by_filter(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+    let request: wire::MoveByFilter = ask::body(&bytes)?;
+    let wire::MoveByFilter { filter, dry_run, limit, cursor, at, timezone, delay } = request;
+    let now = asker.scheduler.now();
+    let at = due(now, at.as_ref(), delay.map(Into::into), timezone.as_deref())?;
+    let at = at.ok_or_else(|| Failure::field("at", "say when they are due: `at` or `delay`"))?;
+    let request = wire::ByFilter { filter, dry_run, limit, cursor };
+    Ok(json(StatusCode::OK, &do_to_all(&asker.scheduler, Deed::Move(at), request).await?))
+}
+
+async fn do_to_all(
+    scheduler: &Scheduler,
+    deed: Deed,
+    request: wire::ByFilter,
+) -> Result<wire::Changed, Failure> {
+    let limit = page_limit(request.limit.or(Some(PAGE_MAX)))?;
+    let mut listing = Listing::of(&request.filter)?;
+    // What has ended can only be tried again; what has not can be anything else.
+    match deed {
+        Deed::Retry => {}
+        Deed::Cancel | Deed::Run | Deed::Move(_) => listing.ended = None,
+    }
+    let (views, next) = listing.page(scheduler, request.cursor.as_deref(), limit).await?;
+    let ids: Vec<TaskId> = views.iter().map(|found| found.found.id()).collect();
+    let mut changed = wire::Changed { matched: ids.len() as u64, next, ..wire::Changed::default() };
+    if request.dry_run {
+        return Ok(changed);
+    }
+    let deeds = ids.into_iter().map(|id| async move { (id, deed.to(scheduler, id).await) });
+    for (id, done) in join_all(deeds).await {
+        match done {
+            Ok(()) => changed.changed += 1,
+            Err(error) if changed.problems.len() < PROBLEMS_MAX => {
+                let problem = Failure::from(error).into();
+                changed.problems.push(wire::TaskProblem { id: id.to_string(), problem });
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(changed)
+}
+
+/// `POST /v1/queues/{queue}:purge`: cancels what waits.
+pub async fn purge(scheduler: &Scheduler, queue: &str) -> Result<wire::Changed, Failure> {
+    let filter = wire::Filter { queue: Some(queue.to_owned()), ..wire::Filter::default() };
+    let mut all = wire::Changed::default();
+    loop {
+        let request = wire::ByFilter { filter: filter.clone(), cursor: all.next.take(), ..Default::default() };
+        let done = do_to_all(scheduler, Deed::Cancel, request).await?;
+        all.matched += done.matched;
+        all.changed += done.changed;
+        let room = PROBLEMS_MAX.saturating_sub(all.problems.len());
+        all.problems.extend(done.problems.into_iter().take(room));
+        all.next = done.next;
+        if all.next.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+/// A path that has a verb after a colon: the name and the verb.
+pub fn name_and_verb(Path(path): &Path<String>) -> (&str, &str) {
+    path.rsplit_once(':').unwrap_or((path, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_survive_being_text_and_others_are_refused() {
+        let key = PageKey { at: Timestamp::from_secs(7), partition: PartitionId(3), seq: Seq(9) };
+        for ended in [false, true] {
+            for key in [None, Some(key)] {
+                let cursor = Cursor { ended, key };
+                assert_eq!(Cursor::read(&cursor.text()), Some(cursor));
+            }
+        }
+        for bad in ["", "x", "Ag", "!!!", "AAAA"] {
+            assert_eq!(Cursor::read(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Tasks over HTTP, as `docs/protocol.md` has it. Nothing here decides: it reads, asks the scheduler, and writes.
+
+mod ask;
+mod call_at;
+mod create;
+mod draft;
+mod failure;
+mod lanes;
+mod list;
+mod pages;
+mod queues;
+mod reply;
+mod router;
+mod tasks;
+mod view;
+mod work;
+
+pub use failure::{Failure, codes};
+pub use router::router;

@@ -1,0 +1,263 @@
+//! Queues: their settings, and what is done to all of their tasks.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use punctual::{
+    Error, OnExhausted, Past, Priority, QueueSettings, QueueView, Rate, Refusal, RetryPolicy,
+};
+use punctual_client::wire::{self, Change};
+
+use super::ask::{self, Asker, Query, if_match};
+use super::draft::retry_policy;
+use super::failure::Failure;
+use super::list::{name_and_verb, page_limit, purge};
+use super::reply::{json, tagged};
+use super::view;
+use crate::app::App;
+use crate::call::{Codes, Conflict, Secret};
+use crate::extras::Extras;
+
+/// `GET /v1/queues/{queue}`
+pub async fn get(asker: Asker, Path(name): Path<String>) -> Result<Response, Failure> {
+    let queue = asker.scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
+    Ok(answered(&queue))
+}
+
+fn answered(queue: &QueueView) -> Response {
+    tagged(StatusCode::OK, queue.version, &shown(queue))
+}
+
+/// `GET /v1/queues`
+pub async fn list(asker: Asker, Query(query): Query<wire::PageQuery>) -> Result<Response, Failure> {
+    let limit = page_limit(query.limit)?;
+    let queues = asker.scheduler.queues().await?;
+    let after = query.cursor.as_deref();
+    let mut rest = queues.iter().filter(|queue| after.is_none_or(|after| *queue.name > *after));
+    let queues: Vec<wire::Queue> = rest.by_ref().take(limit).map(shown).collect();
+    let next = rest.next().and(queues.last()).map(|queue| queue.name.clone());
+    Ok(json(StatusCode::OK, &wire::QueuePage { queues, next }))
+}
+
+/// `PUT /v1/queues/{queue}`: all settings; what is left out is the default.
+pub async fn put(
+    State(app): State<App>,
+    asker: Asker,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Failure> {
+    write(&app, asker, &name, &headers, &bytes, true).await
+}
+
+/// `PATCH /v1/queues/{queue}`: some settings; the others stay.
+pub async fn patch(
+    State(app): State<App>,
+    asker: Asker,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Failure> {
+    write(&app, asker, &name, &headers, &bytes, false).await
+}
+
+async fn write(
+    app: &App,
+    asker: Asker,
+    name: &str,
+    headers: &HeaderMap,
+    bytes: &Bytes,
+    whole: bool,
+) -> Result<Response, Failure> {
+    let wished: wire::QueueSettings = ask::body(bytes)?;
+    let expected = if_match(headers)?;
+    // Checked against the defaults first: what is wrong is told in the words of the wire.
+    change(app, &wished, &QueueSettings::default(), Extras::default())?;
+    let written = asker.scheduler.write_queue(name, expected, |settings, extras| {
+        let (before, extras) = match whole {
+            // Whether it is paused is no setting.
+            true => (QueueSettings { paused: settings.paused, ..QueueSettings::default() }, Extras::default()),
+            false => (settings.clone(), Extras::decode(extras)),
+        };
+        let changed = change(app, &wished, &before, extras);
+        let (settings, extras) = changed.map_err(|_| Refusal::BadSetting {
+            what: "a setting",
+            hint: "does not go with the others: send all of them with PUT",
+        })?;
+        Ok((settings, extras.encode()))
+    });
+    Ok(answered(&written.await?))
+}
+
+/// What settings become by what was wished.
+fn change(
+    app: &App,
+    wished: &wire::QueueSettings,
+    before: &QueueSettings,
+    mut extras: Extras,
+) -> Result<(QueueSettings, Extras), Failure> {
+    let default = QueueSettings::default();
+    let mut settings = before.clone();
+    let wished = wished.clone();
+    settings.retry = match wished.retry {
+        Change::Keep => settings.retry,
+        Change::Clear => RetryPolicy::DEFAULT,
+        Change::Set(retry) => retry_policy(&retry)?,
+    };
+    settings.on_exhausted = set(wished.on_exhausted, settings.on_exhausted, default.on_exhausted, |it| match it {
+        wire::OnExhausted::Block => OnExhausted::Block,
+        wire::OnExhausted::DeadLetter => OnExhausted::DeadLetter,
+    });
+    settings.priority = match wished.priority {
+        Change::Keep => settings.priority,
+        Change::Clear => default.priority,
+        Change::Set(level) => {
+            Priority::new(level).ok_or_else(|| Failure::field("priority", "must be 0 to 9"))?
+        }
+    };
+    settings.pinned = wished.pinned.apply(settings.pinned, || default.pinned);
+    settings.running_max = wished.concurrency.apply_to(settings.running_max);
+    settings.rate = set(wished.rate, settings.rate, None, |rate| {
+        Some(Rate { starts: rate.starts, per: rate.per.into(), burst: rate.burst.unwrap_or(rate.starts) })
+    });
+    settings.timeout = set(wished.timeout, settings.timeout, default.timeout, Into::into);
+    settings.exclusive = wished.exclusive.apply(settings.exclusive, || default.exclusive);
+    settings.past = set(wished.past, settings.past, default.past, |it| match it {
+        wire::Past::Reject => Past::Reject,
+        wire::Past::RunNow => Past::RunNow,
+    });
+    retain(&mut settings, wished.retention, &default);
+    extras.target = wished.target.apply(extras.target, Default::default);
+    if let Some(call) = extras.call() {
+        call.check(app.guard()).map_err(|error| {
+            Failure::new("call_invalid", error.to_string()).at("target.http", error.to_string())
+        })?;
+    }
+    if let Change::Clear | Change::Set(_) = wished.secrets {
+        extras.secrets = secrets(wished.secrets.set().unwrap_or_default())?;
+    }
+    extras.success = match wished.success {
+        Change::Keep => extras.success,
+        Change::Clear => Default::default(),
+        Change::Set(success) => succeed(extras.success, success)?,
+    };
+    Ok((settings, extras))
+}
+
+fn set<W, T>(wished: Change<W>, before: T, default: T, make: impl FnOnce(W) -> T) -> T {
+    match wished {
+        Change::Keep => before,
+        Change::Clear => default,
+        Change::Set(wished) => make(wished),
+    }
+}
+
+fn retain(settings: &mut QueueSettings, wished: Change<wire::Retention>, default: &QueueSettings) {
+    let wished = match wished {
+        Change::Keep => return,
+        Change::Clear => {
+            settings.keep_succeeded = default.keep_succeeded;
+            settings.keep_dead = default.keep_dead;
+            settings.keep_identities = default.keep_identities;
+            return;
+        }
+        Change::Set(wished) => wished,
+    };
+    settings.keep_succeeded = wished.succeeded.map_or(settings.keep_succeeded, Into::into);
+    settings.keep_dead = wished.dead.map_or(settings.keep_dead, Into::into);
+    settings.keep_identities = wished.identities.map_or(settings.keep_identities, Into::into);
+}
+
+fn secrets(texts: Vec<String>) -> Result<Vec<Secret>, Failure> {
+    let read = |text: &String| Secret::parse(text).map_err(|error| Failure::field("secrets", error.to_string()));
+    texts.iter().map(read).collect()
+}
+
+fn succeed(mut success: crate::call::Success, wished: wire::Success) -> Result<crate::call::Success, Failure> {
+    let codes = |field: &str, texts: &[String]| {
+        Codes::parse(texts).map_err(|error| Failure::field(field, error.to_string()))
+    };
+    if let Some(texts) = wished.codes {
+        success.codes = codes("success.codes", &texts)?;
+    }
+    if let Some(texts) = wished.give_up {
+        success.give_up = codes("success.give_up", &texts)?;
+    }
+    success.conflict = match wished.conflict {
+        Some(wire::Conflict::Repeated) => Conflict::Repeated,
+        Some(wire::Conflict::Always) => Conflict::Always,
+        Some(wire::Conflict::Never) => Conflict::Never,
+        None => success.conflict,
+    };
+    Ok(success)
+}
+
+/// A queue as it is answered.
+fn shown(queue: &QueueView) -> wire::Queue {
+    let (settings, extras) = (&queue.settings, Extras::decode(&queue.extras));
+    wire::Queue {
+        name: queue.name.to_string(),
+        paused: settings.paused,
+        target: extras.target,
+        retry: view::retry(&settings.retry),
+        on_exhausted: match settings.on_exhausted {
+            OnExhausted::Block => wire::OnExhausted::Block,
+            OnExhausted::DeadLetter => wire::OnExhausted::DeadLetter,
+        },
+        priority: settings.priority.level(),
+        pinned: settings.pinned,
+        concurrency: settings.running_max,
+        rate: settings.rate.map(|rate| wire::Rate {
+            starts: rate.starts,
+            per: rate.per.into(),
+            burst: Some(rate.burst),
+        }),
+        timeout: settings.timeout.into(),
+        exclusive: settings.exclusive,
+        past: match settings.past {
+            Past::Reject => wire::Past::Reject,
+            Past::RunNow => wire::Past::RunNow,
+        },
+        retention: wire::Retention {
+            succeeded: Some(settings.keep_succeeded.into()),
+            dead: Some(settings.keep_dead.into()),
+            identities: Some(settings.keep_identities.into()),
+        },
+        secrets: extras.secrets.len(),
+        success: wire::Success {
+            codes: Some(extras.success.codes.into()),
+            give_up: Some(extras.success.give_up.into()),
+            conflict: Some(match extras.success.conflict {
+                Conflict::Repeated => wire::Conflict::Repeated,
+                Conflict::Always => wire::Conflict::Always,
+                Conflict::Never => wire::Conflict::Never,
+            }),
+        },
+    }
+}
+
+/// `DELETE /v1/queues/{queue}`
+pub async fn delete(asker: Asker, Path(name): Path<String>) -> Result<Response, Failure> {
+    asker.scheduler.remove_queue(&name).await?;
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
+}
+
+/// `POST /v1/queues/{queue}:pause`, `:resume` and `:purge`
+pub async fn act(asker: Asker, path: Path<String>) -> Result<Response, Failure> {
+    let scheduler = &asker.scheduler;
+    let (name, verb) = name_and_verb(&path);
+    match verb {
+        "pause" => scheduler.pause(name).await?,
+        "resume" => scheduler.resume(name).await?,
+        "purge" => {
+            scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
+            return Ok(json(StatusCode::OK, &purge(scheduler, name).await?));
+        }
+        _ => return Err(Failure::new("not_found", "a queue has the verbs :pause, :resume and :purge")),
+    }
+    let queue = scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
+    Ok(answered(&queue))
+}

@@ -1,0 +1,70 @@
+//! Which path leads where.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use http::Method;
+use punctual_client::wire;
+
+use super::failure::Failure;
+use super::list::Verb;
+use super::{call_at, create, lanes, list, pages, queues, tasks, work};
+use crate::app::App;
+
+/// A batch of ten thousand tasks fits, with payloads of a few KiB each.
+const BODY_MAX: usize = 32 * 1024 * 1024;
+
+/// The whole of the API.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .merge(of_tasks())
+        .merge(of_queues())
+        .route("/schedule", post(call_at::schedule))
+        .route("/schedule/{id}", get(call_at::get))
+        .route("/v1/lanes", get(lanes::list))
+        .route("/v1/lanes:release", post(lanes::release))
+        .route("/v1/lanes:skip", post(lanes::skip))
+        .route("/healthz", get(pages::healthz))
+        .route("/readyz", get(pages::readyz))
+        .route("/errors/{code}", get(pages::error))
+        .fallback(async || Failure::new("not_found", "see /openapi.json for what there is"))
+        .method_not_allowed_fallback(async |method: Method| {
+            Failure::new("method_not_allowed", format!("{method} is not for this path"))
+        })
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .with_state(app)
+}
+
+fn of_tasks() -> Router<App> {
+    Router::new()
+        .route("/v1/tasks", get(list::list))
+        .route("/v1/tasks:cancel", post(async |asker, body| list::by_filter(asker, Verb::Cancel, body).await))
+        .route("/v1/tasks:retry", post(async |asker, body| list::by_filter(asker, Verb::Retry, body).await))
+        .route("/v1/tasks:run", post(async |asker, body| list::by_filter(asker, Verb::Run, body).await))
+        .route("/v1/tasks:move", post(list::move_by_filter))
+        // What follows a colon is a verb, and part of this path.
+        .route("/v1/tasks/{id}", get(tasks::get).patch(tasks::patch).delete(tasks::cancel).post(tasks::act))
+        .route("/v1/tasks/{id}/result", get(tasks::result))
+        .route("/v1/tasks/{id}/ack", post(work::report::<wire::Ack>))
+        .route("/v1/tasks/{id}/nack", post(work::report::<wire::Nack>))
+        .route("/v1/tasks/{id}/release", post(work::report::<wire::Release>))
+        .route("/v1/tasks/{id}/bury", post(work::report::<wire::Bury>))
+        .route("/v1/tasks/{id}/touch", post(work::touch))
+        .route("/v1/tasks/{id}/kick", post(work::kick))
+}
+
+fn of_queues() -> Router<App> {
+    let queue = get(queues::get).put(queues::put).patch(queues::patch).delete(queues::delete);
+    Router::new()
+        .route("/v1/queues", get(queues::list))
+        .route("/v1/queues/{queue}", queue.post(queues::act))
+        .route("/v1/queues/{queue}/tasks", post(create::create))
+        .route("/v1/queues/{queue}/reserve", post(work::reserve))
+        .route("/v1/queues/{queue}/peek", get(work::peek))
+        .route("/v1/queues/{queue}/ack", post(work::reports::<wire::AckItem>))
+        .route("/v1/queues/{queue}/nack", post(work::reports::<wire::NackItem>))
+        .route("/v1/queues/{queue}/release", post(work::reports::<wire::ReleaseItem>))
+        .route("/v1/queues/{queue}/bury", post(work::reports::<wire::BuryItem>))
+        .route("/v1/queues/{queue}/touch", post(work::touches))
+        .route("/v1/queues/{queue}/kick", post(work::kicks))
+}

@@ -1,0 +1,190 @@
+//! One task: looking at it, changing it, cancelling it, and waiting for its result.
+
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use punctual::{Error, Found, Spec, Target, Task, TaskId, TaskView};
+use punctual_client::wire::{self, Change};
+
+use super::ask::{self, Asker, Query, if_match, task_id};
+use super::draft::{body, call_of, due, moment, payload, retry_policy};
+use super::failure::Failure;
+use super::reply::{json, tagged};
+use super::view;
+use crate::app::{App, Scheduler};
+use crate::delivery::Delivery;
+
+/// Nobody waits longer in one request.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// `GET /v1/tasks/{id}`
+pub async fn get(
+    asker: Asker,
+    ask::Task(id): ask::Task,
+    Query(query): Query<wire::ViewQuery>,
+) -> Result<Response, Failure> {
+    let full = query.view == Some(wire::View::Full);
+    show(&asker.scheduler, id, full, StatusCode::OK).await
+}
+
+async fn show(
+    scheduler: &Scheduler,
+    id: TaskId,
+    full: bool,
+    status: StatusCode,
+) -> Result<Response, Failure> {
+    let (task, _) = look(scheduler, id, full).await?;
+    Ok(tagged(status, u64::from(task.revision), &task))
+}
+
+/// A task as it is, and as it is answered.
+pub async fn look(
+    scheduler: &Scheduler,
+    id: TaskId,
+    full: bool,
+) -> Result<(wire::Task, TaskView), Failure> {
+    let found = scheduler.find(id).await?.ok_or(Error::NotFound)?;
+    let queue = scheduler.queue_of(id).ok_or(Error::NotFound)?;
+    let task = view::task(&found, &queue, full).ok_or(Error::NotFound)?;
+    Ok((task, found))
+}
+
+/// `DELETE /v1/tasks/{id}`
+pub async fn cancel(asker: Asker, ask::Task(id): ask::Task) -> Result<Response, Failure> {
+    asker.scheduler.cancel(id).await?;
+    Ok(json(StatusCode::OK, &wire::Cancelled { state: wire::State::Cancelled }))
+}
+
+/// `POST /v1/tasks/{id}:run` and `:retry`
+pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
+    let (id, verb) = path.rsplit_once(':').unwrap_or((&path, ""));
+    let id = task_id(id)?;
+    let task = match verb {
+        "run" => asker.scheduler.run_now(id).await?,
+        "retry" => asker.scheduler.retry(id).await?,
+        _ => return Err(Failure::new("not_found", "a task has the verbs :run and :retry")),
+    };
+    Ok(changed(&asker.scheduler, task))
+}
+
+fn changed(scheduler: &Scheduler, task: Task) -> Response {
+    let queue = scheduler.queue_of(task.id).unwrap_or_default();
+    let revision = u64::from(task.revision);
+    let view = TaskView { found: Found::Live(task), running: None };
+    let task = view::task(&view, &queue, false);
+    tagged(StatusCode::OK, revision, &task)
+}
+
+/// `GET /v1/tasks/{id}/result`
+pub async fn result(
+    asker: Asker,
+    ask::Task(id): ask::Task,
+    Query(query): Query<wire::ResultQuery>,
+) -> Result<Response, Failure> {
+    let wait = query.wait.map(Duration::from).unwrap_or_default();
+    if wait > WAIT_MAX {
+        return Err(Failure::new("query_invalid", "wait: must not be longer than 30 s; ask again"));
+    }
+    let scheduler = &asker.scheduler;
+    let ended = match wait.is_zero() {
+        true => None,
+        false => tokio::time::timeout(wait, scheduler.result(id)).await.ok().transpose()?,
+    };
+    if ended.is_none() {
+        let view = scheduler.find(id).await?.ok_or(Error::NotFound)?;
+        if let Found::Live(_) = view.found {
+            let state = view::state(view.state());
+            let waiting = wire::TaskResult { state, result: None, error: None };
+            return Ok(json(StatusCode::ACCEPTED, &waiting));
+        }
+    }
+    let ended = match ended {
+        Some(ended) => ended,
+        None => scheduler.result(id).await?,
+    };
+    let state = view::state(ended.state.into());
+    let error = ended.error.as_deref().map(str::to_owned);
+    Ok(json(StatusCode::OK, &wire::TaskResult { state, result: view::result(&ended.result), error }))
+}
+
+/// `PATCH /v1/tasks/{id}`
+pub async fn patch(
+    State(app): State<App>,
+    asker: Asker,
+    ask::Task(id): ask::Task,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Failure> {
+    let scheduler = &asker.scheduler;
+    let patch: wire::Patch = ask::body(&bytes)?;
+    let expected = if_match(&headers)?;
+    let zone = patch.timezone.clone();
+    let at = due(scheduler.now(), patch.at.as_ref(), patch.delay.map(Into::into), zone.as_deref())?;
+    let (_, view) = look(scheduler, id, false).await?;
+    let mut task = match view.found {
+        Found::Live(task) => task,
+        Found::Ended(ended) => return Err(Error::Ended(ended.end.state).into()),
+        Found::Forgotten { state, .. } => return Err(Error::Ended(state).into()),
+    };
+    if let Some(attempt) = view.running {
+        return Err(Error::Running { attempt }.into());
+    }
+    if expected.is_some_and(|expected| expected != u64::from(task.revision)) {
+        return Err(Error::Outdated { revision: task.revision }.into());
+    }
+    let spec = patched(&app, &task.spec, patch)?;
+    if spec != *task.spec {
+        task = scheduler.change(id, spec, task.revision).await?;
+    }
+    if let Some(at) = at {
+        task = scheduler.move_to(id, at).await?;
+    }
+    Ok(changed(scheduler, task))
+}
+
+/// What a task is to do from now on.
+fn patched(app: &App, before: &Spec, mut patch: wire::Patch) -> Result<Spec, Failure> {
+    let zone = patch.timezone.clone();
+    let time = |field: &str, change: Change<wire::Time>, old| match change {
+        Change::Keep => Ok(old),
+        Change::Clear => Ok(None),
+        Change::Set(time) => moment(field, &time, zone.as_deref()).map(Some),
+    };
+    let mut spec = before.clone();
+    spec.start_by = time("start_by", patch.start_by, spec.start_by)?;
+    spec.expires_at = time("expires_at", patch.expires_at, spec.expires_at)?;
+    spec.timeout = match patch.timeout {
+        Change::Keep => spec.timeout,
+        Change::Clear => None,
+        Change::Set(timeout) => Some(timeout.into()),
+    };
+    spec.retry = match patch.retry {
+        Change::Keep => spec.retry,
+        Change::Clear => None,
+        Change::Set(retry) => Some(retry_policy(&retry)?),
+    };
+    let mut delivery = Delivery::decode(&spec.delivery).unwrap_or_default();
+    delivery.callback = patch.callback.apply_to(delivery.callback);
+    let mut carried = payload(patch.payload, patch.payload_base64)?;
+    match (&mut patch.http, patch.handler) {
+        (Some(_), Some(_)) => return Err(Failure::field("handler", "give `http` or `handler`, not both")),
+        (Some(http), None) => {
+            carried = body(http, carried)?;
+            let call = call_of(http);
+            call.check(app.guard()).map_err(|error| Failure::new("call_invalid", error.to_string()))?;
+            spec.target = Target::Destination(call.destination().into());
+            delivery.call = Some(call);
+        }
+        (None, Some(handler)) => {
+            spec.target = Target::Handler(handler.into());
+            delivery.call = None;
+        }
+        (None, None) => {}
+    }
+    spec.payload = carried.unwrap_or(spec.payload);
+    spec.delivery = delivery.encode();
+    Ok(spec)
+}

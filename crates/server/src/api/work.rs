@@ -1,0 +1,274 @@
+//! Workers: they reserve tasks, and report on each by its token.
+
+use std::time::Duration;
+
+use axum::extract::Path;
+use axum::response::Response;
+use bytes::Bytes;
+use http::StatusCode;
+use punctual::{Afterwards, Error, Found, Report, Reserved, TaskId, Token};
+use punctual_client::wire::{self, Json, ReportResult};
+use punctual_core::Epoch;
+use serde::de::DeserializeOwned;
+
+use super::ask::{self, Asker, Query, task_id};
+use super::draft::moment_of;
+use super::failure::Failure;
+use super::list::page_limit;
+use super::reply::json;
+use super::view;
+use crate::app::Scheduler;
+
+/// What a worker gets when it asks for more time and says nothing of how much.
+const TOUCH: Duration = Duration::from_secs(30);
+
+/// `POST /v1/queues/{queue}/reserve`
+pub async fn reserve(asker: Asker, Path(queue): Path<String>, bytes: Bytes) -> Result<Response, Failure> {
+    let wire::Reserve { max, wait, ttr, worker: _ } = ask::body(&bytes)?;
+    let (wait, ttr) = (wait.map(Duration::from).unwrap_or_default(), ttr.map(Duration::from));
+    let reserved = asker.scheduler.reserve(&queue, max.unwrap_or(1) as usize, wait, ttr).await?;
+    let now = asker.scheduler.now();
+    let tasks = reserved.iter().map(|reserved| reserved_task(reserved, &queue, now)).collect();
+    Ok(json(StatusCode::OK, &wire::Reserved { tasks }))
+}
+
+fn reserved_task(reserved: &Reserved, queue: &str, now: punctual::Timestamp) -> wire::ReservedTask {
+    let Reserved { token, spec, time_to_run } = reserved;
+    let (payload, payload_base64) = view::carried(&spec.payload);
+    wire::ReservedTask {
+        id: token.id.to_string(),
+        token: token_text(*token),
+        queue: queue.to_owned(),
+        payload,
+        payload_base64,
+        attempt: token.attempt,
+        at: moment_of(spec.at),
+        lane: spec.lane.as_deref().map(str::to_owned),
+        name: spec.name.as_deref().map(str::to_owned),
+        ttr_until: moment_of(now + *time_to_run),
+        ttr: Some((*time_to_run).into()),
+    }
+}
+
+/// `GET /v1/queues/{queue}/peek`
+pub async fn peek(
+    asker: Asker,
+    Path(queue): Path<String>,
+    Query(query): Query<wire::PeekQuery>,
+) -> Result<Response, Failure> {
+    let limit = page_limit(query.limit.or(Some(1)))?;
+    let scheduler = &asker.scheduler;
+    let page = scheduler.list(&punctual::Filter::live().queue(&queue), None, limit).await?;
+    let views = scheduler.views(page.tasks).await?;
+    let tasks = views.iter().filter_map(|found| view::task(found, &queue, true)).collect();
+    Ok(json(StatusCode::OK, &wire::TaskPage { tasks, next: None }))
+}
+
+/// Names an attempt of a task that is named beside it.
+pub fn token_text(token: Token) -> String {
+    format!("{}.{}", token.epoch.0, token.attempt)
+}
+
+fn token(id: TaskId, text: &str) -> Result<Token, Failure> {
+    let parts = text.split_once('.');
+    let parts = parts.and_then(|(epoch, attempt)| Some((epoch.parse().ok()?, attempt.parse().ok()?)));
+    match parts {
+        Some((epoch, attempt)) => Ok(Token { id, epoch: Epoch(epoch), attempt }),
+        None => Err(Failure::field("token", "is none of ours: send the one that came with the task")),
+    }
+}
+
+/// What a worker says of a task, in one of five ways.
+pub trait Says: DeserializeOwned {
+    /// The token, and what it means.
+    fn says(self) -> Result<(String, Report), Failure>;
+}
+
+impl Says for wire::Ack {
+    fn says(self) -> Result<(String, Report), Failure> {
+        Ok((self.token, Report::Done(self.result.map(Json::into_bytes).unwrap_or_default().into())))
+    }
+}
+
+impl Says for wire::Nack {
+    fn says(self) -> Result<(String, Report), Failure> {
+        let error = self.error.unwrap_or_else(|| "the worker gave no reason".to_owned()).into();
+        Ok((self.token, Report::Failed { error, delay: self.delay.map(Into::into) }))
+    }
+}
+
+impl Says for wire::Release {
+    fn says(self) -> Result<(String, Report), Failure> {
+        Ok((self.token, Report::Released))
+    }
+}
+
+impl Says for wire::Bury {
+    fn says(self) -> Result<(String, Report), Failure> {
+        let error = self.error.unwrap_or_else(|| "the worker gave no reason".to_owned()).into();
+        Ok((self.token, Report::Buried(error)))
+    }
+}
+
+/// `POST /v1/tasks/{id}/ack`, `nack`, `release` and `bury`
+pub async fn report<R: Says>(
+    asker: Asker,
+    ask::Task(id): ask::Task,
+    bytes: Bytes,
+) -> Result<Response, Failure> {
+    let (text, report) = ask::body::<R>(&bytes)?.says()?;
+    let token = token(id, &text)?;
+    known(&asker.scheduler, id)?;
+    let after = asker.scheduler.report(token, report).await?;
+    Ok(json(StatusCode::OK, &progress(id, after)))
+}
+
+/// `POST /v1/tasks/{id}/touch`
+pub async fn touch(asker: Asker, ask::Task(id): ask::Task, bytes: Bytes) -> Result<Response, Failure> {
+    let touch: wire::Touch = ask::body(&bytes)?;
+    Ok(json(StatusCode::OK, &touch_one(&asker.scheduler, id, touch).await?))
+}
+
+async fn touch_one(
+    scheduler: &Scheduler,
+    id: TaskId,
+    touch: wire::Touch,
+) -> Result<wire::Touched, Failure> {
+    let token = token(id, &touch.token)?;
+    known(scheduler, id)?;
+    let more = touch.ttr.map_or(TOUCH, Into::into);
+    scheduler.touch(token, more).await?;
+    Ok(wire::Touched { ttr_until: moment_of(scheduler.now() + more), ttr: Some(more.into()) })
+}
+
+/// `POST /v1/tasks/{id}/kick`
+pub async fn kick(asker: Asker, ask::Task(id): ask::Task, bytes: Bytes) -> Result<Response, Failure> {
+    let wire::Kick {} = ask::body(&bytes)?;
+    Ok(json(StatusCode::OK, &kick_one(&asker.scheduler, id).await?))
+}
+
+async fn kick_one(scheduler: &Scheduler, id: TaskId) -> Result<wire::Progress, Failure> {
+    let task = scheduler.retry(id).await?;
+    let next_at = Some(moment_of(task.due_at()));
+    let view = punctual::TaskView { found: Found::Live(task), running: None };
+    Ok(wire::Progress { id: id.to_string(), state: view::state(view.state()), next_at })
+}
+
+fn known(scheduler: &Scheduler, id: TaskId) -> Result<(), Failure> {
+    scheduler.queue_of(id).map(|_| ()).ok_or_else(|| Error::NotFound.into())
+}
+
+fn progress(id: TaskId, after: Afterwards) -> wire::Progress {
+    let next_at = after.next_at.map(moment_of);
+    wire::Progress { id: id.to_string(), state: view::state(after.state), next_at }
+}
+
+/// An item of a batch: a task's id, and what is said of it.
+pub trait Item: DeserializeOwned {
+    /// What is said.
+    type Report: Says;
+    /// The two of them.
+    fn parts(self) -> (String, Self::Report);
+}
+
+macro_rules! item {
+    ($item:ident, $report:ident) => {
+        impl Item for wire::$item {
+            type Report = wire::$report;
+
+            fn parts(self) -> (String, wire::$report) {
+                self.into_parts()
+            }
+        }
+    };
+}
+
+item!(AckItem, Ack);
+item!(NackItem, Nack);
+item!(ReleaseItem, Release);
+item!(BuryItem, Bury);
+
+/// `POST /v1/queues/{queue}/ack`, `nack`, `release` and `bury`
+pub async fn reports<I: Item>(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+    let wire::Batch { tasks } = ask::body::<wire::Batch<I>>(&bytes)?;
+    let mut results: Vec<ReportResult> = Vec::with_capacity(tasks.len());
+    let (mut places, mut reports) = (Vec::new(), Vec::new());
+    for (place, item) in tasks.into_iter().enumerate() {
+        let (text, report) = item.parts();
+        results.push(ReportResult { status: 200, id: text.clone(), ..ReportResult::default() });
+        match read_report(&asker.scheduler, &text, report) {
+            Ok(report) => {
+                places.push(place);
+                reports.push(report);
+            }
+            Err(failure) => fail(&mut results[place], failure),
+        }
+    }
+    let answers = asker.scheduler.report_many(reports).await;
+    for (place, answer) in places.into_iter().zip(answers) {
+        let result = &mut results[place];
+        match answer {
+            Ok(after) => {
+                result.state = Some(view::state(after.state));
+                result.next_at = after.next_at.map(moment_of);
+            }
+            Err(error) => fail(result, error.into()),
+        }
+    }
+    Ok(json(StatusCode::OK, &wire::Results { results }))
+}
+
+fn read_report(
+    scheduler: &Scheduler,
+    id: &str,
+    report: impl Says,
+) -> Result<(Token, Report), Failure> {
+    let id = task_id(id)?;
+    let (text, report) = report.says()?;
+    known(scheduler, id)?;
+    Ok((token(id, &text)?, report))
+}
+
+fn fail(result: &mut ReportResult, Failure(problem): Failure) {
+    result.status = problem.status;
+    result.problem = Some(problem);
+}
+
+/// `POST /v1/queues/{queue}/touch`
+pub async fn touches(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+    let wire::Batch { tasks } = ask::body::<wire::Batch<wire::TouchItem>>(&bytes)?;
+    let mut results = Vec::with_capacity(tasks.len());
+    for item in tasks {
+        let (text, touch) = item.into_parts();
+        let mut result = ReportResult { status: 200, id: text.clone(), ..ReportResult::default() };
+        let touched = match task_id(&text) {
+            Ok(id) => touch_one(&asker.scheduler, id, touch).await,
+            Err(failure) => Err(failure),
+        };
+        match touched {
+            Ok(touched) => (result.ttr_until, result.ttr) = (Some(touched.ttr_until), touched.ttr),
+            Err(failure) => fail(&mut result, failure),
+        }
+        results.push(result);
+    }
+    Ok(json(StatusCode::OK, &wire::Results { results }))
+}
+
+/// `POST /v1/queues/{queue}/kick`
+pub async fn kicks(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+    let wire::Batch { tasks } = ask::body::<wire::Batch<wire::KickItem>>(&bytes)?;
+    let mut results = Vec::with_capacity(tasks.len());
+    for item in tasks {
+        let mut result = ReportResult { status: 200, id: item.id.clone(), ..ReportResult::default() };
+        let kicked = match task_id(&item.id) {
+            Ok(id) => kick_one(&asker.scheduler, id).await,
+            Err(failure) => Err(failure),
+        };
+        match kicked {
+            Ok(progress) => (result.state, result.next_at) = (Some(progress.state), progress.next_at),
+            Err(failure) => fail(&mut result, failure),
+        }
+        results.push(result);
+    }
+    Ok(json(StatusCode::OK, &wire::Results { results }))
+}

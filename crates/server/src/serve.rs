@@ -1,0 +1,97 @@
+//! A server at work: the store, the scheduler, the calls and the API, from start to stop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use punctual::clock::Clock;
+use punctual::{EmbeddedStore, Error};
+use tokio::net::TcpListener;
+
+use crate::api::router;
+use crate::app::{App, Scheduler};
+use crate::call::{Caller, CallerOptions, Guard};
+use crate::calls::Calls;
+
+/// What a server is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the tasks are kept.
+    pub data: PathBuf,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// What may be called; where we listen ourselves is added.
+    pub guard: Guard,
+    /// How long what runs may finish when the server stops.
+    pub drain: Duration,
+}
+
+/// Why a server did not start.
+#[derive(Debug)]
+pub enum Trouble {
+    /// It could not listen there.
+    Listen(SocketAddr, io::Error),
+    /// The store or the scheduler did not start.
+    Scheduler(Error),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => write!(
+                f,
+                "{address} is in use, perhaps by another Punctual: stop it, or listen elsewhere with --listen"
+            ),
+            Trouble::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Trouble::Scheduler(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+/// A server that runs.
+pub struct Server {
+    listener: TcpListener,
+    app: App,
+    scheduler: Scheduler,
+    drain: Duration,
+}
+
+impl Server {
+    /// Opens the store, starts the scheduler and listens.
+    pub async fn start(options: Options) -> Result<Server, Trouble> {
+        let listener = TcpListener::bind(options.listen).await;
+        let listener = listener.map_err(|error| Trouble::Listen(options.listen, error))?;
+        let address = listener.local_addr().map_err(|error| Trouble::Listen(options.listen, error))?;
+        let mut guard = options.guard;
+        guard.own.push(address);
+        guard.allow_loopback |= address.ip().is_loopback();
+        let clock = Clock::system();
+        let caller = Caller::new(CallerOptions::new(clock.clone(), guard.clone()));
+        let calls = Calls::new(caller);
+        let scheduler = start_scheduler(&options.data, clock, calls.clone()).await;
+        let scheduler = scheduler.map_err(Trouble::Scheduler)?;
+        let app = App::new(scheduler.clone(), guard);
+        calls.begin(app.clone());
+        Ok(Server { listener, app, scheduler, drain: options.drain })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop`, then finishes what is under way.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+        let serving = axum::serve(self.listener, router(self.app)).with_graceful_shutdown(stop);
+        serving.await.ok();
+        self.scheduler.stop(self.drain).await
+    }
+}
+
+async fn start_scheduler(data: &std::path::Path, clock: Clock, calls: Calls) -> Result<Scheduler, Error> {
+    let store = EmbeddedStore::open(data).await?;
+    punctual::Scheduler::builder().clock(clock).calls(calls).start(store).await
+}
