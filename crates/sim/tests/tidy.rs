@@ -101,10 +101,12 @@ fn the_walk_sees_the_workspace() {
 // ---------------------------------------------------------------------------------------------------------------
 
 /// Which of our crates each shipped crate may use. The crates of `FOR_DEVELOPMENT` may use anything.
-const ARROWS: [(&str, &[&str]); 3] = [
+const ARROWS: [(&str, &[&str]); 5] = [
     ("punctual-core", &[]),
     ("punctual-store", &["punctual-core"]),
     ("punctual", &["punctual-core", "punctual-store", "punctual-client"]),
+    ("punctual-client", &[]),
+    ("punctual-server", &["punctual-core", "punctual", "punctual-client"]),
 ];
 const FOR_DEVELOPMENT: [&str; 2] = ["punctual-sim", "punctual-bench"];
 

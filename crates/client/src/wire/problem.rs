@@ -3,37 +3,72 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What went wrong, for people and for programs. Sent as `application/problem+json`.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+///
+/// Its `type` is not kept: it is the path of the code's page on the server. So a problem is small enough to be returned.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 pub struct Problem {
-    /// The path of the code's page on the server.
-    #[serde(rename = "type", default)]
-    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "/errors/task_not_found"))]
-    pub kind: Cow<'static, str>,
     /// The kind of problem, in a few words.
     #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub title: Cow<'static, str>,
     /// The HTTP status.
     #[serde(default)]
     pub status: u16,
     /// What went wrong this time, and what to do.
-    #[serde(default, skip_serializing_if = "str::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[serde(default)]
     pub detail: Cow<'static, str>,
     /// The path that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instance: Option<String>,
+    #[serde(default)]
+    pub instance: Option<Box<str>>,
     /// What a program looks at. One of [`code`], or one that is newer than this crate.
     #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "task_not_found"))]
     pub code: Cow<'static, str>,
     /// The fields at fault.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub errors: Vec<FieldError>,
+}
+
+/// A problem as it is written.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub(crate) struct WrittenProblem<'a> {
+    /// The path of the code's page on the server.
+    #[serde(rename = "type")]
+    #[cfg_attr(feature = "openapi", schema(example = "/errors/task_not_found"))]
+    kind: String,
+    /// The kind of problem, in a few words.
+    title: &'a str,
+    /// The HTTP status.
+    status: u16,
+    /// What went wrong this time, and what to do.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    detail: &'a str,
+    /// The path that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<&'a str>,
+    /// What a program looks at.
+    #[cfg_attr(feature = "openapi", schema(example = "task_not_found"))]
+    code: &'a str,
+    /// The fields at fault.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        WrittenProblem {
+            kind: self.kind(),
+            title: &self.title,
+            status: self.status,
+            detail: &self.detail,
+            instance: self.instance.as_deref(),
+            code: &self.code,
+            errors: &self.errors,
+        }
+        .serialize(serializer)
+    }
 }
 
 impl Problem {
@@ -43,7 +78,6 @@ impl Problem {
     /// A problem of that code.
     pub fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<String>) -> Problem {
         Problem {
-            kind: Cow::Owned(format!("/errors/{code}")),
             title: Cow::Borrowed(title),
             status,
             detail: Cow::Owned(detail.into()),
@@ -51,6 +85,11 @@ impl Problem {
             code: Cow::Borrowed(code),
             errors: Vec::new(),
         }
+    }
+
+    /// Its `type`: the path of the code's page on the server.
+    pub fn kind(&self) -> String {
+        format!("/errors/{}", self.code)
     }
 
     /// Names a field that is at fault.

@@ -7,6 +7,7 @@ use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::json::{Base64, Json};
+use super::problem::{FieldError, Problem, WrittenProblem};
 use super::span::Span;
 use super::time::{Moment, Time};
 
@@ -70,5 +71,21 @@ impl ToSchema for Json {
 impl PartialSchema for Json {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Any JSON.")).into()
+    }
+}
+
+impl ToSchema for Problem {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Problem")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((FieldError::name().into_owned(), FieldError::schema()));
+    }
+}
+
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        WrittenProblem::schema()
     }
 }

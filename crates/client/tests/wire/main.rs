@@ -2,5 +2,7 @@
 
 mod durations;
 mod examples;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod refusals;
 mod times;
