@@ -7,10 +7,10 @@ use punctual_core::{OnExhausted, Past, Priority, QueueId, QueueSettings, Rate, R
 use punctual_store::Cause;
 use serde::{Deserialize, Serialize};
 
-/// Since 2 it also says how long identities are kept.
-const VERSION: u8 = 2;
+/// Since 2 it also says how long identities are kept, since 3 how many bytes of history.
+const VERSION: u8 = 3;
 
-/// All there was in version 1, and the beginning of version 2.
+/// All there was in version 1, and the beginning of those after it.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     id: u32,
@@ -53,15 +53,20 @@ pub(crate) fn encode(id: QueueId, settings: &QueueSettings) -> Bytes {
         keep_succeeded: settings.keep_succeeded,
         keep_dead: settings.keep_dead,
     };
-    postcard::to_extend(&(stored, settings.keep_identities), vec![VERSION])
+    postcard::to_extend(&(stored, settings.keep_identities, settings.keep_bytes), vec![VERSION])
         .expect("plain fields can always be written")
         .into()
 }
 
 /// The queue behind bytes.
 pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings), Cause> {
-    let (stored, keep_identities): (Stored, Duration) = match bytes.split_first() {
-        Some((1, rest)) => (postcard::from_bytes(rest)?, QueueSettings::default().keep_identities),
+    let QueueSettings { keep_identities, keep_bytes, .. } = QueueSettings::default();
+    let (stored, keep_identities, keep_bytes): (Stored, _, _) = match bytes.split_first() {
+        Some((1, rest)) => (postcard::from_bytes(rest)?, keep_identities, keep_bytes),
+        Some((2, rest)) => {
+            let (stored, keep_identities) = postcard::from_bytes(rest)?;
+            (stored, keep_identities, keep_bytes)
+        }
         Some((&VERSION, rest)) => postcard::from_bytes(rest)?,
         _ => return Err("a queue's settings are of a version this program does not know".into()),
     };
@@ -79,6 +84,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings), Cause> {
         keep_succeeded: stored.keep_succeeded,
         keep_dead: stored.keep_dead,
         keep_identities,
+        keep_bytes,
     };
     punctual_core::check::queue(&settings)?;
     Ok((QueueId(stored.id), settings))
@@ -123,6 +129,7 @@ mod tests {
             exclusive: true,
             past: Past::RunNow,
             keep_identities: Duration::from_secs(1),
+            keep_bytes: None,
             ..QueueSettings::default()
         };
         for settings in [QueueSettings::default(), odd] {
@@ -132,19 +139,23 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_first_version_are_read() {
+    fn settings_of_older_versions_are_read() {
+        let QueueSettings { keep_identities, keep_bytes, .. } = QueueSettings::default();
+        let [bytes, identities] = [postcard::to_stdvec(&keep_bytes), postcard::to_stdvec(&keep_identities)]
+            .map(|added| added.expect("plain fields can always be written").len());
         let mut old = encode(QueueId(7), &QueueSettings::default()).to_vec();
-        let identities = postcard::to_stdvec(&QueueSettings::default().keep_identities);
-        old.truncate(old.len() - identities.expect("a duration can be written").len());
-        old[0] = 1;
-        let (id, read) = decode(&old).expect("it was written by an older Punctual");
-        assert_eq!((id, read), (QueueId(7), QueueSettings::default()));
+        for (version, added) in [(2, bytes), (1, identities)] {
+            old.truncate(old.len() - added);
+            old[0] = version;
+            let (id, read) = decode(&old).expect("it was written by an older Punctual");
+            assert_eq!((id, read), (QueueId(7), QueueSettings::default()), "version {version}");
+        }
     }
 
     #[test]
     fn a_newer_version_or_damage_is_refused() {
         assert!(decode(&[]).is_err());
-        assert!(decode(&[3, 0, 0]).is_err());
+        assert!(decode(&[4, 0, 0]).is_err());
         let whole = encode(QueueId(7), &QueueSettings::default());
         for cut in 1..whole.len() {
             assert!(decode(&whole[..cut]).is_err(), "cut at {cut}");

@@ -71,10 +71,12 @@ impl From<Refused> for StoreError {
     }
 }
 
-/// Taking a partition over, and taking things away, must be possible on a full disk.
+/// Taking a partition over, and taking things away, must be possible on a full disk. What is cut from a bucket of the
+/// history comes with the bucket's new size.
 fn class_of(writes: &[Write]) -> Class {
     let makes_more = |write: &Write| matches!(write, Write::Put(key, _) if !is_ownership(key));
-    if writes.iter().any(makes_more) { Class::New } else { Class::End }
+    let cuts = |write: &Write| matches!(write, Write::DeleteRange(..));
+    if writes.iter().any(makes_more) && !writes.iter().any(cuts) { Class::New } else { Class::End }
 }
 
 fn bytes_of(write: &Write) -> usize {

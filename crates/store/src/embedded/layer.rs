@@ -141,6 +141,10 @@ impl Layer {
                 self.bytes -= ROW_OVERHEAD + key.heap_bytes() + row.memory();
             }
         }
+        // History is cut again and again from where its bucket begins: the longer range says it all.
+        let before = self.cleared.len();
+        self.cleared.retain(|(first, end)| *first < from || until < *end);
+        self.bytes -= ROW_OVERHEAD * (before - self.cleared.len());
         self.bytes += ROW_OVERHEAD;
         self.cleared.push((from, until));
     }

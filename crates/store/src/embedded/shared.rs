@@ -13,7 +13,7 @@ use super::frame::{Records, Sequence};
 use super::key::Key;
 use super::layer::{Layer, Said};
 use super::store::Hands;
-use super::value::{Value, carried};
+use super::value::Value;
 use super::{checkpoint, merge, ops};
 use crate::kv::seq_of_row;
 use crate::{Cause, StoreError};
@@ -240,7 +240,7 @@ impl<C: ColdTier> Shared<C> {
         let known = self.read().near.clone();
         let mut room = NEAR_BYTES_MAX;
         let mut fits = |task: &Task| {
-            room = room.saturating_sub(NEAR_BYTES_EACH + carried(task));
+            room = room.saturating_sub(NEAR_BYTES_EACH + task.carried_bytes());
             room > 0
         };
         let unchanged = known.iter().filter(|(key, _)| layer.get(key) == Said::Nothing);

@@ -16,7 +16,6 @@ use super::hand::Hand;
 use super::journal::{Class, Journal, OpenError, Options, Recovery};
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
 use super::shared::{Layers, Shared, Written};
-use super::value::carried;
 use crate::kv::{ChangeWriter, KvStore, place_key};
 use crate::{Recorded, StoreError, Wrapper};
 
@@ -270,6 +269,10 @@ fn record_one<C: ColdTier>(
         if draft.write_hot(fence.partition, change)? {
             continue;
         }
+        if matches!(change, Change::Revived(_)) {
+            // It takes an end out of its bucket again, which may have been written a moment ago.
+            draft.write_buckets()?;
+        }
         let mut writer = ChangeWriter { rows: &mut *draft, partition: fence.partition };
         writer.write(change).now_or_never().expect("a draft waits for nothing")?;
     }
@@ -299,7 +302,7 @@ fn carried_by(change: &Change) -> usize {
 }
 
 fn task_bytes(task: &Task) -> usize {
-    carried(task) + punctual_core::Limits::KEY_MAX + OP_BYTES
+    task.carried_bytes() + punctual_core::Limits::KEY_MAX + OP_BYTES
 }
 
 fn no_thread(error: std::io::Error) -> StoreError {
