@@ -24,7 +24,7 @@ use crate::Store;
 pub(crate) use self::model::{History, View};
 pub(crate) use self::owner::Owner;
 #[cfg(test)]
-pub(crate) use self::owner::with_key;
+pub(crate) use self::owner::{end, ended, with_key};
 
 /// How many partitions the suite writes to. A fresh store has at least as many.
 pub const PARTITIONS_MIN: u16 = 4;

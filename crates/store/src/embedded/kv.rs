@@ -58,7 +58,7 @@ impl<D: Disk + Sync, C: ColdTier> OrderedKv for JournaledKv<D, C> {
         let bytes = FRAME_BYTES + writes.iter().map(bytes_of).sum::<usize>();
         let mut author = self.author.lock().await;
         author.make_room(class, bytes).await.map_err(StoreError::from)?;
-        author.write(class, |draft| write_if(draft, guards, writes)).await
+        author.write(class, |draft| write_if(draft, guards, writes)).await.map_err(StoreError::from)
     }
 }
 

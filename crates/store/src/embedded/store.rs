@@ -133,7 +133,10 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         let record = |draft: &mut Draft<'_, C>| {
             batch.iter().map(|(fence, changes)| record_one(draft, *fence, changes, class)).collect()
         };
-        author.write(class, record).await.unwrap_or_else(|_| vec![Recorded::Unknown; batch.len()])
+        author.write(class, record).await.unwrap_or_else(|refused| match refused {
+            Refused::Full => vec![Recorded::Full; batch.len()],
+            Refused::Failed(_) => vec![Recorded::Unknown; batch.len()],
+        })
     }
 
     /// Changes of one fence that may not fit into a frame. Half of them may be there after a crash: nobody was told.
