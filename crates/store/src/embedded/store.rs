@@ -265,7 +265,7 @@ fn record_one<C: ColdTier>(
     if !draft.admits(fence)? {
         return Ok(Recorded::Fenced);
     }
-    if class == Class::End && changes.iter().any(makes_more) {
+    if class == Class::End && changes.iter().any(Change::is_new) {
         return Ok(Recorded::Full);
     }
     for change in changes {
@@ -280,12 +280,6 @@ fn record_one<C: ColdTier>(
         writer.write(change).now_or_never().expect("a draft waits for nothing")?;
     }
     Ok(Recorded::Done)
-}
-
-/// Whether it asks for more work, and is to be refused when the disk is full. A dead task that is tried again was
-/// accepted before: whoever asks for that cannot take it back, and everything behind it would wait.
-fn makes_more(change: &Change) -> bool {
-    matches!(change, Change::Accepted(_) | Change::Schedule(_, Some(_)))
 }
 
 /// What changes take in the journal, at most.
