@@ -86,6 +86,7 @@ pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
         "C8" ending::buckets_go_a_few_at_a_time,
         "C8" ending::pruning_says_when_more_can_go,
         "C8" ending::a_budget_of_bytes_drops_the_oldest_first,
+        "C8" ending::the_oldest_goes_to_its_end_before_the_next,
         "C8" ending::bytes_are_counted_once_and_taken_back,
         "C8" ending::pruning_touches_one_queue_of_one_partition,
         "map" map::an_entry_is_set_only_as_expected,

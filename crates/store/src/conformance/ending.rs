@@ -207,6 +207,30 @@ pub async fn a_budget_of_bytes_drops_the_oldest_first<S: Store>(store: &S) {
     assert_eq!(owner.loaded(WINDOW).await, [0; 0], "forgotten is not live");
 }
 
+/// More than a store reads at once lies in the first hour: the second was begun before the first was done with.
+pub async fn the_oldest_goes_to_its_end_before_the_next<S: Store>(store: &S) {
+    const MANY: u64 = 2_500;
+    let owner = Owner::new(store).await;
+    let old: Vec<Task> = (1..=MANY).map(|seq| owner.task(seq, 10 * HOUR)).collect();
+    let young: Vec<Task> = (1..=5).map(|seq| owner.task(MANY + seq, 11 * HOUR)).collect();
+    let end = end(EndState::Succeeded, 1_000_000);
+    for tasks in old.chunks(500).chain([&young[..]]) {
+        owner.accept(tasks).await;
+        owner.record(tasks.iter().map(|task| ended(task, &end)).collect()).await;
+    }
+    let each = prune(&owner, 1, retention(0, 0), 10).await.bytes / (MANY + 5);
+    loop {
+        let pruned = prune(&owner, 1, budget(100 * each), 10).await;
+        assert_eq!(kept(&owner, &young).await.len(), 5, "{pruned:?}");
+        if !pruned.more {
+            assert!((90 * each..=100 * each).contains(&pruned.bytes), "{pruned:?}");
+            break;
+        }
+    }
+    let old = kept(&owner, &old).await;
+    assert!((80..100).contains(&old.len()) && old[0] == MANY + 1 - old.len() as u64, "{old:?}");
+}
+
 pub async fn bytes_are_counted_once_and_taken_back<S: Store>(store: &S) {
     let owner = Owner::new(store).await;
     let task = owner.task(1, 10 * HOUR);

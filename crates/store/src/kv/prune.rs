@@ -26,7 +26,7 @@ pub(super) async fn prune<K: OrderedKv>(
     check(kv, fence).await?;
     let mut pruned = Pruned::default();
     let buckets = buckets_of(kv, fence, queue).await?;
-    pruned.bytes = buckets.iter().map(|(_, row)| row.bytes).sum();
+    pruned.bytes = buckets.iter().fold(0, |sum, (_, row)| row.bytes.saturating_add(sum));
     let bytes_max = retention.bytes_max.unwrap_or(u64::MAX);
     for (key, row) in buckets {
         let (bucket, wait) = (BucketId { queue, hour: row.hour }, past_in(&row, retention));
@@ -44,13 +44,16 @@ pub(super) async fn prune<K: OrderedKv>(
         } else if row.bytes <= too_much {
             drop_bucket(kv, fence, key, bucket, |row| row.bytes <= too_much).await?
         } else {
-            let gone = cut_bucket(kv, fence, &key, bucket, too_much).await?;
-            pruned.more |= gone < too_much;
             pruned.next_in = Some(pruned.next_in.map_or(wait, |other| other.min(wait)));
-            gone
+            cut_bucket(kv, fence, &key, bucket, too_much).await?
         };
         pruned.bytes = pruned.bytes.saturating_sub(gone);
         pruned.buckets += 1;
+        if !wait.is_zero() && gone < too_much.min(row.bytes) {
+            // The rest of this one is older than the next one.
+            pruned.more = true;
+            break;
+        }
     }
     pruned.more |= forget_identities(kv, fence, queue, retention.identity_before).await?;
     if let Some(hour) = first_identities(kv, fence, queue).await? {
