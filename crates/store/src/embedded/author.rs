@@ -57,6 +57,8 @@ pub struct Author<D: Disk, C> {
 pub enum Refused {
     /// The disk is full.
     Full,
+    /// It does not fit into a segment, however empty the disk is.
+    TooLarge(AppendError),
     /// The store has failed.
     Failed(StoreError),
 }
@@ -97,8 +99,8 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
             self.on_its_way = None;
             match self.take_back(written) {
                 // Whoever wrote it was told nothing.
-                Ok(()) | Err(Refused::Full) => {}
-                Err(failed) => return Err(failed),
+                Ok(()) | Err(Refused::Full | Refused::TooLarge(_)) => {}
+                Err(failed @ Refused::Failed(_)) => return Err(failed),
             }
         }
         self.shared.check()?;
@@ -116,6 +118,7 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
         match self.hand.make_room(class, bytes).await {
             Ok(room) => self.room = room,
             Err(AppendError::Full) => return Err(Refused::Full),
+            Err(error @ AppendError::TooLarge { .. }) => return Err(Refused::TooLarge(error)),
             Err(error) => return Err(Refused::Failed(self.fail(&error))),
         }
         Ok(())

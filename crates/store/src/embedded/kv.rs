@@ -66,6 +66,7 @@ impl From<Refused> for StoreError {
     fn from(refused: Refused) -> StoreError {
         match refused {
             Refused::Full => StoreError::Full,
+            Refused::TooLarge(error) => StoreError::Unavailable(Box::new(error)),
             Refused::Failed(error) => error,
         }
     }

@@ -127,14 +127,15 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         let class = match author.make_room(Class::New, bytes).await {
             Ok(()) => Class::New,
             Err(Refused::Full) if author.make_room(Class::End, bytes).await.is_ok() => Class::End,
-            Err(Refused::Full) => return vec![Recorded::Full; batch.len()],
+            // What is new is refused for good, and the rest is written without it.
+            Err(Refused::Full | Refused::TooLarge(_)) => return vec![Recorded::Full; batch.len()],
             Err(Refused::Failed(_)) => return vec![Recorded::Unknown; batch.len()],
         };
         let record = |draft: &mut Draft<'_, C>| {
             batch.iter().map(|(fence, changes)| record_one(draft, *fence, changes, class)).collect()
         };
         author.write(class, record).await.unwrap_or_else(|refused| match refused {
-            Refused::Full => vec![Recorded::Full; batch.len()],
+            Refused::Full | Refused::TooLarge(_) => vec![Recorded::Full; batch.len()],
             Refused::Failed(_) => vec![Recorded::Unknown; batch.len()],
         })
     }
