@@ -3,7 +3,6 @@
 //! The limit is a file without checksums, segments or recovery, synced after each append: one that grows, as the
 //! naive log does, and one that was zeroed before. Rounds go through all of them in turn, after one that does not count.
 
-mod in_flight;
 mod logs;
 mod report;
 
@@ -34,8 +33,6 @@ pub struct Options {
 pub const RECORD_BYTES: usize = 250;
 /// Records in each append, and how many appends a round makes.
 const BATCHES: [(usize, usize); 4] = [(1, 3_000), (16, 2_000), (256, 1_000), (2_048, 300)];
-/// Requests that wait at the same time, and how many a round makes.
-const IN_FLIGHT: [(usize, usize); 3] = [(1, 3_000), (64, 60_000), (1_024, 400_000)];
 
 pub fn run(options: &Options) {
     let folder = options.folder.join(format!("run-{}", std::process::id()));
@@ -45,18 +42,12 @@ pub fn run(options: &Options) {
         .iter()
         .flat_map(|(batch, appends)| measure_batch(options, &folder, *batch, *appends, &bar))
         .collect();
-    let in_flight: Vec<Row> = IN_FLIGHT
-        .iter()
-        .flat_map(|(requests, count)| measure_in_flight(options, &folder, *requests, *count, &bar))
-        .collect();
     bar.set_message("opening");
     let opening = logs::measure_opening(&folder);
     bar.finish_and_clear();
     std::fs::remove_dir_all(&folder).expect("what was made can be removed");
     println!("\nappend and sync, {RECORD_BYTES} bytes a record");
     report::print("batch", &batches);
-    println!("\nsingle requests through a writer's thread");
-    report::print("in flight", &in_flight);
     println!("\n{opening}");
     println!(
         "Ratios are medians of the ratios to the zeroed file, round by round: of records a second, and of"
@@ -99,25 +90,6 @@ fn append_all(log: &mut dyn Log, batch: usize, appends: usize) -> Latencies {
     }
     let timed = Timed { each, whole: whole.elapsed(), cpu: cpu_time() - cpu };
     Latencies::new(timed, appends * batch, appends)
-}
-
-fn measure_in_flight(
-    options: &Options,
-    folder: &Path,
-    requests: usize,
-    count: usize,
-    bar: &ProgressBar,
-) -> Vec<Row> {
-    let count = scaled(count, options);
-    let open = |kind: Kind| in_flight::open(kind, &folder.join(format!("flight-{kind:?}-{requests}")));
-    let mut writers = [Kind::Zeroed, Kind::Journal].map(|kind| (Row::new(requests, kind), open(kind)));
-    for round in 0..=options.rounds {
-        for (row, writer) in &mut writers {
-            tell(bar, &format!("{requests} in flight, {}", row.kind.name()), round, options);
-            row.add(round, writer.round(requests, count));
-        }
-    }
-    writers.map(|(row, _)| row).into()
 }
 
 fn tell(bar: &ProgressBar, what: &str, round: usize, options: &Options) {

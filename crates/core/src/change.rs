@@ -58,3 +58,12 @@ pub enum Change {
     /// A schedule's row, opaque here; `None` removes it.
     Schedule(Box<str>, Option<Bytes>),
 }
+
+impl Change {
+    /// Whether it asks for more work, and is refused when the disk is full. Everything else is written again without
+    /// it, on room kept back: a dead task that is tried again was accepted before, and a schedule's row says how far
+    /// it has come. Whoever asks for those cannot take them back, and everything behind them would wait.
+    pub fn is_new(&self) -> bool {
+        matches!(self, Change::Accepted(_))
+    }
+}

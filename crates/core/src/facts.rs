@@ -89,13 +89,18 @@ pub struct Retention {
     pub dead_before: Timestamp,
     /// Identities of tasks that ended before this are forgotten, by whole hours.
     pub identity_before: Timestamp,
+    /// So many bytes of this queue's history are kept, as [`EndedTask::kept_bytes`] counts them; of more than that the
+    /// oldest goes first. `None`: any number.
+    pub bytes_max: Option<u64>,
 }
 
 /// What pruning did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pruned {
-    /// Buckets dropped.
+    /// Buckets dropped, or cut because of a budget of bytes.
     pub buckets: usize,
+    /// Bytes of the queue's history that are left in the partition.
+    pub bytes: u64,
     /// Whether there is more to drop.
     pub more: bool,
     /// How far the times of the retention must move on, all alike, until more can go: what lets an owner wait

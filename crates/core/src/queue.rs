@@ -43,6 +43,9 @@ pub struct QueueSettings {
     pub keep_dead: Duration,
     /// How long a unique key is remembered after its task has ended; never shorter than the task itself.
     pub keep_identities: Duration,
+    /// How many bytes of history are kept on this node, however young: of more than that the oldest goes first, a little
+    /// more than needed, so that it need not be done with every end. `None`: any number. Unique keys are kept all the same.
+    pub keep_bytes: Option<u64>,
 }
 
 impl QueueSettings {
@@ -51,13 +54,14 @@ impl QueueSettings {
         if state == EndState::Dead { self.keep_dead } else { self.keep_succeeded }
     }
 
-    /// What need not be kept any longer.
+    /// What need not be kept any longer because of its age.
     pub fn retention(&self, now: Timestamp) -> Retention {
         let identities = self.keep_identities.max(self.keep_succeeded).max(self.keep_dead);
         Retention {
             finished_before: now - self.keep_succeeded,
             dead_before: now - self.keep_dead,
             identity_before: now - identities,
+            bytes_max: None,
         }
     }
 }
@@ -78,6 +82,7 @@ impl Default for QueueSettings {
             keep_succeeded: Duration::from_secs(24 * 3600),
             keep_dead: Duration::from_secs(7 * 24 * 3600),
             keep_identities: Duration::from_secs(14 * 24 * 3600),
+            keep_bytes: Some(1 << 30),
         }
     }
 }

@@ -184,6 +184,17 @@ impl Task {
         }
     }
 
+    /// How many bytes it carries along: its payload and its texts.
+    pub fn carried_bytes(&self) -> usize {
+        let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
+        let spec = &self.spec;
+        spec.payload.len()
+            + text(&spec.lane)
+            + text(&spec.unique_key)
+            + text(&spec.name)
+            + self.last_error.as_ref().map_or(0, |error| error.len())
+    }
+
     /// How many attempts count against its retry policy.
     pub fn counted_attempts(&self) -> u32 {
         self.attempts.saturating_sub(self.forgiven)
@@ -335,4 +346,15 @@ pub struct EndedTask {
     pub task: Task,
     /// How it ended.
     pub end: End,
+}
+
+impl EndedTask {
+    /// What a row of the history takes besides what its task carries and brought forth, about.
+    const ROW_BYTES: usize = 128;
+
+    /// How many bytes it takes in the history, about. All stores count alike, so that a budget means the same to each.
+    pub fn kept_bytes(task: &Task, end: &End) -> u64 {
+        let end_bytes = end.result.len() + end.error.as_ref().map_or(0, |error| error.len());
+        (EndedTask::ROW_BYTES + task.carried_bytes() + end_bytes) as u64
+    }
 }

@@ -15,6 +15,7 @@ use punctual_core::{
 ///
 /// ```text
 /// 0:00 take 0 | lose 0 | end 0 mail succeeded | tick | pruned next=1:30 | pruned more | pruned nothing | failed
+/// 0:00 budget mail 1000 (how many bytes are kept; an end has 128) | pruned bytes=900 (left; more can go in a day)
 /// 0:00 keep mail 2:00 (how long succeeded tasks are kept) | wake (says when it wants to be called)
 /// ```
 fn check(script: &str, expected: &str) {
@@ -55,12 +56,16 @@ impl World {
                 self.queues.set(queue_id(queue), settings);
                 self.pruning.retention_changed(now, queue_id(queue), Duration::ZERO);
             }
+            ["budget", queue, bytes] => {
+                let keep_bytes = Some(bytes.parse().unwrap());
+                self.queues.set(queue_id(queue), QueueSettings { keep_bytes, ..QueueSettings::default() });
+            }
             ["tick"] => {
                 let prune = self.pruning.begin(now, &self.queues);
                 self.say(words[0], prune);
             }
-            ["pruned", what] => self.pruning.done(now, Some(pruned(what))),
-            ["failed"] => self.pruning.done(now, None),
+            ["pruned", what] => self.pruning.done(now, Some(pruned(what)), &self.queues),
+            ["failed"] => self.pruning.done(now, None, &self.queues),
             ["wake"] => {
                 let at = self.pruning.wake_at().map_or("never".into(), hours);
                 writeln!(self.said, "{} wake {at}", words[0]).unwrap();
@@ -71,14 +76,16 @@ impl World {
 
     fn say(&mut self, now: &str, prune: Option<Prune>) {
         let said = match prune {
-            Some(Prune { fence, queue, retention }) => format!(
-                "prune {} {} {} {} {}",
-                fence.partition.0,
-                if queue == QueueId(1) { "mail" } else { "post" },
-                hours(retention.finished_before),
-                hours(retention.dead_before),
-                hours(retention.identity_before)
-            ),
+            Some(Prune { fence, queue, retention }) => {
+                format!(
+                    "prune {} {} {} {} {}",
+                    fence.partition.0,
+                    if queue == QueueId(1) { "mail" } else { "post" },
+                    hours(retention.finished_before),
+                    hours(retention.dead_before),
+                    hours(retention.identity_before)
+                ) + &retention.bytes_max.map_or(String::new(), |bytes| format!(" bytes={bytes}"))
+            }
             None => "nothing".into(),
         };
         writeln!(self.said, "{now} {said}").unwrap();
@@ -105,8 +112,12 @@ fn hours(at: Timestamp) -> String {
 
 fn pruned(what: &str) -> Pruned {
     match what {
-        "more" => Pruned { buckets: 8, more: true, next_in: None },
+        "more" => Pruned { buckets: 8, more: true, ..Pruned::default() },
         "nothing" => Pruned::default(),
+        bytes if bytes.starts_with("bytes=") => {
+            let bytes = bytes["bytes=".len()..].parse().unwrap();
+            Pruned { bytes, next_in: Some(duration("24:00")), ..Pruned::default() }
+        }
         next => Pruned { next_in: next.strip_prefix("next=").map(duration), ..Pruned::default() },
     }
 }
@@ -213,7 +224,7 @@ fn what_failed_is_tried_again_later_and_later_and_once_an_hour_at_last() {
     let mut waits = Vec::new();
     for _ in 0..12 {
         assert!(pruning.begin(now, &queues).is_some());
-        pruning.done(now, None);
+        pruning.done(now, None, &queues);
         let next = pruning.wake_at().expect("it is tried again");
         waits.push(next.since(now).as_secs());
         now = next;
@@ -315,10 +326,77 @@ fn a_new_owner_spreads_its_looks() {
         let now = Timestamp::MIN + Duration::from_secs(second);
         while pruning.begin(now, &queues).is_some() {
             looks_per_minute[(second.max(1) - 1) as usize / 60] += 1;
-            pruning.done(now, Some(Pruned::default()));
+            pruning.done(now, Some(Pruned::default()), &queues);
         }
     }
     assert_eq!(looks_per_minute.iter().sum::<usize>(), 6_400, "each once");
     assert!(looks_per_minute.iter().all(|looks| (500..800).contains(looks)), "{looks_per_minute:?}");
     assert_eq!(pruning.wake_at(), None);
+}
+
+#[test]
+fn too_much_history_is_cut_by_shares_before_its_time() {
+    check(
+        "
+        0:00    budget mail 1000
+        0:00    take 0
+        0:00    take 1
+        0:00    lose 0
+        0:00    tick
+        0:00    pruned bytes=400
+        0:00    tick
+        0:00    pruned nothing
+        0:01    take 0
+        0:01    tick
+        0:01    pruned bytes=500
+        0:01    tick
+        0:01    pruned nothing
+        0:01    tick
+        0:02    end 0 mail succeeded
+        0:02    tick
+        0:02    failed
+        0:02    end 0 mail succeeded
+        0:03    tick
+        0:03    pruned bytes=420
+        0:03    tick
+        0:03    pruned bytes=300
+        0:04    end 0 mail succeeded
+        0:04    tick
+        ",
+        "
+        0:00 prune 1 mail -24:00 -168:00 -336:00
+        0:00 prune 1 post -24:00 -168:00 -336:00
+        0:01 prune 0 mail -23:59 -167:59 -335:59
+        0:01 prune 0 post -23:59 -167:59 -335:59
+        0:01 nothing
+        0:02 prune 0 mail -23:58 -167:58 -335:58 bytes=534
+        0:03 prune 1 mail -23:57 -167:57 -335:57 bytes=340
+        0:03 prune 0 mail -23:57 -167:57 -335:57 bytes=534
+        0:04 nothing
+        ",
+    );
+}
+
+#[test]
+fn a_queue_with_much_history_is_cut_when_it_is_found() {
+    check(
+        "
+        0:00    budget mail 1000
+        0:00    take 0
+        0:00    tick
+        0:00    pruned bytes=8000
+        0:00    tick
+        0:00    pruned more
+        0:00    tick
+        0:00    pruned nothing
+        0:00    lose 0
+        0:00    tick
+        ",
+        "
+        0:00 prune 0 mail -24:00 -168:00 -336:00
+        0:00 prune 0 mail -24:00 -168:00 -336:00 bytes=875
+        0:00 prune 0 mail -24:00 -168:00 -336:00 bytes=875
+        0:00 nothing
+        ",
+    );
 }

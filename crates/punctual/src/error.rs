@@ -169,6 +169,7 @@ fn folder_code(trouble: &FolderTrouble) -> &'static str {
         FolderTrouble::Missing => "folder_missing",
         FolderTrouble::Foreign { .. } => "folder_foreign",
         FolderTrouble::NotEmpty => "folder_not_empty",
+        FolderTrouble::Inside => "folder_inside",
         FolderTrouble::Unfinished => "folder_unfinished",
         FolderTrouble::Newer { .. } => "folder_newer",
         FolderTrouble::Unreadable(_) => "folder_unreadable",

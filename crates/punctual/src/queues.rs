@@ -164,5 +164,11 @@ impl<S: Store> Scheduler<S> {
 
 fn view(name: &str, queue: Queue) -> QueueView {
     let number = queue.id.0;
-    QueueView { name: name.into(), number, settings: queue.settings, extras: queue.extras, version: queue.version }
+    QueueView {
+        name: name.into(),
+        number,
+        settings: queue.settings,
+        extras: queue.extras,
+        version: queue.version,
+    }
 }

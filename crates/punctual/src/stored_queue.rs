@@ -7,10 +7,11 @@ use punctual_core::{OnExhausted, Past, Priority, QueueId, QueueSettings, Rate, R
 use punctual_store::Cause;
 use serde::{Deserialize, Serialize};
 
-/// Since 2 it also says how long identities are kept, since 3 what whoever delivers its tasks wrote down.
+/// Since 2 it also says how long identities are kept; since 3 how many bytes of history, and what whoever delivers its
+/// tasks wrote down.
 const VERSION: u8 = 3;
 
-/// All there was in version 1, and the beginning of version 2.
+/// All there was in version 1, and the beginning of those after it.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     id: u32,
@@ -53,18 +54,18 @@ pub(crate) fn encode(id: QueueId, settings: &QueueSettings, extras: &Bytes) -> B
         keep_succeeded: settings.keep_succeeded,
         keep_dead: settings.keep_dead,
     };
-    postcard::to_extend(&(stored, settings.keep_identities, &extras[..]), vec![VERSION])
-        .expect("plain fields can always be written")
-        .into()
+    let added = (settings.keep_identities, settings.keep_bytes, &extras[..]);
+    postcard::to_extend(&(stored, added), vec![VERSION]).expect("plain fields can always be written").into()
 }
 
 /// The queue behind bytes.
 pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings, Bytes), Cause> {
-    let (stored, keep_identities, extras): (Stored, Duration, &[u8]) = match bytes.split_first() {
-        Some((1, rest)) => (postcard::from_bytes(rest)?, QueueSettings::default().keep_identities, &[]),
+    let QueueSettings { keep_identities, keep_bytes, .. } = QueueSettings::default();
+    let (stored, (keep_identities, keep_bytes, extras)): (Stored, (_, _, &[u8])) = match bytes.split_first() {
+        Some((1, rest)) => (postcard::from_bytes(rest)?, (keep_identities, keep_bytes, &[])),
         Some((2, rest)) => {
             let (stored, keep_identities) = postcard::from_bytes(rest)?;
-            (stored, keep_identities, &[])
+            (stored, (keep_identities, keep_bytes, &[]))
         }
         Some((&VERSION, rest)) => postcard::from_bytes(rest)?,
         _ => return Err("a queue's settings are of a version this program does not know".into()),
@@ -83,6 +84,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(QueueId, QueueSettings, Bytes), Ca
         keep_succeeded: stored.keep_succeeded,
         keep_dead: stored.keep_dead,
         keep_identities,
+        keep_bytes,
     };
     punctual_core::check::queue(&settings)?;
     Ok((QueueId(stored.id), settings, Bytes::copy_from_slice(extras)))
@@ -127,6 +129,7 @@ mod tests {
             exclusive: true,
             past: Past::RunNow,
             keep_identities: Duration::from_secs(1),
+            keep_bytes: None,
             ..QueueSettings::default()
         };
         for settings in [QueueSettings::default(), odd] {
@@ -137,15 +140,17 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_first_versions_are_read() {
+    fn settings_of_older_versions_are_read() {
+        let QueueSettings { keep_identities, keep_bytes, .. } = QueueSettings::default();
+        let [bytes, identities] = [postcard::to_stdvec(&keep_bytes), postcard::to_stdvec(&keep_identities)]
+            .map(|added| added.expect("plain fields can always be written").len());
         let mut old = encode(QueueId(7), &QueueSettings::default(), &Bytes::new()).to_vec();
-        let identities = postcard::to_stdvec(&QueueSettings::default().keep_identities);
-        let shorter = [1, identities.expect("a duration can be written").len()];
-        for (version, shorter) in [2, 1].into_iter().zip(shorter) {
-            old.truncate(old.len() - shorter);
+        // No extras are one byte: how many there are.
+        for (version, added) in [(2, bytes + 1), (1, identities)] {
+            old.truncate(old.len() - added);
             old[0] = version;
             let read = decode(&old).expect("it was written by an older Punctual");
-            assert_eq!(read, (QueueId(7), QueueSettings::default(), Bytes::new()));
+            assert_eq!(read, (QueueId(7), QueueSettings::default(), Bytes::new()), "version {version}");
         }
     }
 

@@ -24,7 +24,7 @@ use crate::Store;
 pub(crate) use self::model::{History, View};
 pub(crate) use self::owner::Owner;
 #[cfg(test)]
-pub(crate) use self::owner::with_key;
+pub(crate) use self::owner::{end, ended, with_key};
 
 /// How many partitions the suite writes to. A fresh store has at least as many.
 pub const PARTITIONS_MIN: u16 = 4;
@@ -85,6 +85,9 @@ pub async fn run<S: Store>(fresh: impl AsyncFn() -> S) {
         "C8" ending::a_bucket_goes_when_its_newest_end_is_past,
         "C8" ending::buckets_go_a_few_at_a_time,
         "C8" ending::pruning_says_when_more_can_go,
+        "C8" ending::a_budget_of_bytes_drops_the_oldest_first,
+        "C8" ending::the_oldest_goes_to_its_end_before_the_next,
+        "C8" ending::bytes_are_counted_once_and_taken_back,
         "C8" ending::pruning_touches_one_queue_of_one_partition,
         "map" map::an_entry_is_set_only_as_expected,
         "map" map::of_many_writers_one_wins,

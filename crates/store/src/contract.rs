@@ -8,7 +8,7 @@
 //! - **C6** three outcomes, not two: done, fenced, unknown. After unknown, a *prefix* of the changes may
 //!   be in effect, the last of it in part; a row whose end is written is never returned as live.
 //! - **C7** a range is read in order and pages stably.
-//! - **C8** history is dropped by whole buckets, not row by row.
+//! - **C8** history is dropped by whole buckets, not row by row; only a budget of bytes cuts a bucket, the oldest.
 
 use std::future::Future;
 
@@ -91,8 +91,8 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Page, StoreError>> + Send;
 
-    /// Drops history of a queue: whole buckets whose newest end is past retention (C8), a few at a time; and says
-    /// when more can go.
+    /// Drops history of a queue: whole buckets whose newest end is past retention (C8), and then the oldest while there
+    /// are more bytes than are to be kept; a few at a time. Says how many bytes are left, and when more can go.
     fn prune(
         &self,
         fence: Fence,

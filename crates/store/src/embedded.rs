@@ -30,7 +30,6 @@ mod shared;
 mod store;
 mod value;
 mod verify;
-pub mod writer;
 
 pub use author::Bounds;
 pub use folder::{FolderError, FolderTrouble};

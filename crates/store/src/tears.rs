@@ -58,6 +58,7 @@ mod tests {
         finished_before: Timestamp::MAX,
         dead_before: Timestamp::MAX,
         identity_before: Timestamp::MIN,
+        bytes_max: None,
     };
 
     /// A store with a past, and a batch that is cut after so many rows. Breaks when nothing was cut.

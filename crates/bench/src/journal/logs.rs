@@ -85,10 +85,6 @@ impl Zeroed {
         self.buffer.extend_from_slice(record);
     }
 
-    pub fn gathered_bytes(&self) -> usize {
-        self.buffer.len()
-    }
-
     pub fn write(&mut self) {
         if self.offset + self.buffer.len() as u64 > ZEROED_BYTES {
             self.offset = 0;

@@ -14,7 +14,7 @@ impl Engine {
                 creation.created.iter_mut().for_each(refuse);
             }
         }
-        let kept = changes.into_iter().filter(|change| !matches!(change, Change::Accepted(_)));
+        let kept = changes.into_iter().filter(|change| !change.is_new());
         self.changes.splice(..0, kept);
         self.after.splice(..0, waiting);
         self.unrecorded_from = self.after.iter().find_map(After::first_seq).unwrap_or(self.next_seq);

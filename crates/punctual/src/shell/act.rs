@@ -123,7 +123,7 @@ impl<S: Store> Shell<S> {
 
     /// The store is full. Without what is new it may have room; if there was nothing new, it is asked again later.
     fn refused(&mut self, now: Now, fence: Fence, changes: &[Change]) {
-        if !changes.iter().any(|change| matches!(change, Change::Accepted(_))) {
+        if !changes.iter().any(Change::is_new) {
             self.observer.observe(Note::StoreTrouble("the disk is full: what has ended cannot be recorded"));
             self.full_until = Some(now.boot + TRY_AGAIN_MAX);
         }

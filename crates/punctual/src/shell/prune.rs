@@ -36,7 +36,7 @@ impl<S: Store> Shell<S> {
             }
             Err(error) => self.observer.observe(Note::StoreTrouble(&error.to_string())),
         }
-        self.pruning.done(now.wall, answer.ok());
+        self.pruning.done(now.wall, answer.ok(), &self.settings.queues);
     }
 
     /// How long the loop may sleep before there is history to drop.
@@ -47,7 +47,7 @@ impl<S: Store> Shell<S> {
 
     /// Called before a queue has these settings.
     pub(super) fn retention_may_change(&mut self, now: Now, queue: QueueId, settings: &QueueSettings) {
-        let keeps = |settings: &QueueSettings| settings.retention(now.wall);
+        let keeps = |settings: &QueueSettings| (settings.retention(now.wall), settings.keep_bytes);
         if self.settings.queues.own(queue).map(keeps) != Some(keeps(settings)) {
             self.pruning.retention_changed(now.wall, queue, self.settings.limits.prune_spread);
         }

@@ -121,3 +121,28 @@ async fn a_queue_that_is_to_keep_less_drops_what_it_has_too_much() {
     notes.until(|seen| *seen == Seen::Dropped(1)).await;
     assert!(!is_kept(&scheduler, id).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_keeps_as_many_bytes_as_it_may_and_the_newest_of_them() {
+    let (world, log) = (World::new(), Log::default());
+    let (observer, mut notes) = notes();
+    let scheduler = world.start(world.builder().observer(observer).handler("log", log.handler())).await;
+    let small = QueueSettings { keep_bytes: Some(20_000), ..QueueSettings::default() };
+    scheduler.set_queue("mail", small).await.unwrap();
+    let mut ids = Vec::new();
+    for number in 0..20 {
+        let line = format!("{number}{}", "x".repeat(2_000));
+        let id = id_of(&scheduler, task(&line).queue("mail")).await;
+        scheduler.result(id).await.unwrap();
+        ids.push(id);
+        pass(secs(2)).await;
+    }
+    notes.until(|seen| matches!(seen, Seen::Dropped(_))).await;
+    let mut kept = Vec::new();
+    for id in &ids {
+        kept.push(is_kept(&scheduler, *id).await);
+    }
+    let count = kept.iter().filter(|is_kept| **is_kept).count();
+    assert!((3..=10).contains(&count), "{kept:?}");
+    assert!(!kept[0] && kept[19], "the oldest go first: {kept:?}");
+}

@@ -83,6 +83,7 @@ fn retention(finished_secs: i64, dead_secs: i64) -> Retention {
         finished_before: Timestamp::from_secs(finished_secs),
         dead_before: Timestamp::from_secs(dead_secs),
         identity_before: Timestamp::MIN,
+        bytes_max: None,
     }
 }
 
@@ -160,6 +161,95 @@ pub async fn pruning_says_when_more_can_go<S: Store>(store: &S) {
     assert_eq!(gone, [(50, 0), (64, 1), (84, 1), (112, 1), (229, 0)]);
     assert_eq!(owner.find_identity(&tasks[2]).await, None, "the last to go is the identity");
     assert_eq!(prune(&owner, 2, settings.retention(now), 10).await.next_in, None, "a queue without history");
+}
+
+/// Nothing is too old, and so many bytes are kept.
+fn budget(bytes_max: u64) -> Retention {
+    Retention { bytes_max: Some(bytes_max), ..retention(0, 0) }
+}
+
+/// What is left of these, by number.
+async fn kept<S: Store>(owner: &Owner<'_, S>, tasks: &[Task]) -> Vec<u64> {
+    let mut kept = Vec::new();
+    for task in tasks {
+        if owner.find_id(task).await.is_some() {
+            kept.push(task.id.seq.0);
+        }
+    }
+    kept
+}
+
+pub async fn a_budget_of_bytes_drops_the_oldest_first<S: Store>(store: &S) {
+    let owner = Owner::new(store).await;
+    // Two in the first hour, four in the second; they end in the other order.
+    let tasks: Vec<Task> =
+        (1..=6).map(|seq| owner.task(seq, (10 + seq as i64 / 3) * HOUR + seq as i64)).collect();
+    owner.accept(&tasks).await;
+    for task in tasks.iter().rev() {
+        owner.end(task, EndState::Succeeded, 1_000_000).await;
+    }
+    let all = prune(&owner, 1, retention(0, 0), 10).await;
+    assert!(all.bytes > 0, "what is kept is counted");
+    let each = all.bytes / 6;
+    let enough = prune(&owner, 1, budget(6 * each), 10).await;
+    assert_eq!((counts(enough), enough.bytes), ((0, false), all.bytes));
+    let first_hour = prune(&owner, 1, budget(4 * each), 10).await;
+    assert_eq!((counts(first_hour), first_hour.bytes), ((1, false), 4 * each));
+    assert_eq!(kept(&owner, &tasks).await, [3, 4, 5, 6]);
+    let cut = prune(&owner, 1, budget(3 * each - 1), 10).await;
+    assert_eq!((cut.buckets, cut.more, cut.bytes), (1, false, 2 * each), "an hour that is too large is cut");
+    assert_eq!(kept(&owner, &tasks).await, [5, 6]);
+    let wait = Duration::from_secs(1_000_000) + Duration::from_micros(1);
+    assert_eq!(cut.next_in, Some(wait), "the rest goes in its time");
+    let none = prune(&owner, 1, budget(0), 10).await;
+    assert_eq!((none.more, none.bytes), (false, 0));
+    assert!(kept(&owner, &tasks).await.is_empty());
+    assert_eq!(owner.loaded(WINDOW).await, [0; 0], "forgotten is not live");
+}
+
+/// More than a store reads at once lies in the first hour: the second was begun before the first was done with.
+pub async fn the_oldest_goes_to_its_end_before_the_next<S: Store>(store: &S) {
+    const MANY: u64 = 2_500;
+    let owner = Owner::new(store).await;
+    let old: Vec<Task> = (1..=MANY).map(|seq| owner.task(seq, 10 * HOUR)).collect();
+    let young: Vec<Task> = (1..=5).map(|seq| owner.task(MANY + seq, 11 * HOUR)).collect();
+    let end = end(EndState::Succeeded, 1_000_000);
+    for tasks in old.chunks(500).chain([&young[..]]) {
+        owner.accept(tasks).await;
+        owner.record(tasks.iter().map(|task| ended(task, &end)).collect()).await;
+    }
+    let each = prune(&owner, 1, retention(0, 0), 10).await.bytes / (MANY + 5);
+    loop {
+        let pruned = prune(&owner, 1, budget(100 * each), 10).await;
+        assert_eq!(kept(&owner, &young).await.len(), 5, "{pruned:?}");
+        if !pruned.more {
+            assert!((90 * each..=100 * each).contains(&pruned.bytes), "{pruned:?}");
+            break;
+        }
+    }
+    let old = kept(&owner, &old).await;
+    assert!((80..100).contains(&old.len()) && old[0] == MANY + 1 - old.len() as u64, "{old:?}");
+}
+
+pub async fn bytes_are_counted_once_and_taken_back<S: Store>(store: &S) {
+    let owner = Owner::new(store).await;
+    let task = owner.task(1, 10 * HOUR);
+    owner.accept(std::slice::from_ref(&task)).await;
+    owner.end(&task, EndState::Dead, 1_000_000).await;
+    let bytes = async || prune(&owner, 1, retention(0, 0), 10).await.bytes;
+    let one = bytes().await;
+    assert!(one > 0);
+    owner.end(&task, EndState::Dead, 1_000_000).await;
+    assert_eq!(bytes().await, one, "the same end again");
+    let revived = Task { revision: 2, ..task.clone() };
+    owner.record(vec![Change::Revived(revived.clone())]).await;
+    assert_eq!(bytes().await, 0, "it waits again");
+    owner.end(&revived, EndState::Dead, 1_000_001).await;
+    assert_eq!(bytes().await, one);
+    let again = Task { revision: 3, ..task.clone() };
+    owner.record(vec![Change::Revived(again.clone())]).await;
+    owner.end(&again, EndState::Succeeded, 1_000_002).await;
+    assert_eq!(prune(&owner, 1, retention(2_000_000, 2_000_000), 10).await.bytes, 0, "it was dropped");
 }
 
 pub async fn pruning_touches_one_queue_of_one_partition<S: Store>(store: &S) {

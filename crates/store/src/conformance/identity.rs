@@ -39,6 +39,7 @@ pub async fn an_identity_outlives_its_history_until_it_is_forgotten<S: Store>(st
             finished_before: Timestamp::MAX,
             dead_before: Timestamp::MAX,
             identity_before: Timestamp::from_secs(identity_secs),
+            bytes_max: None,
         };
         store.prune(owner.fence, QueueId(1), retention, 10).await.expect("history is pruned")
     };
@@ -79,6 +80,7 @@ pub async fn an_identity_is_kept_from_its_last_end_on<S: Store>(store: &S) {
         finished_before: Timestamp::MAX,
         dead_before: Timestamp::MAX,
         identity_before: Timestamp::from_secs(150 * 3_600),
+        bytes_max: None,
     };
     store.prune(owner.fence, QueueId(1), retention, 10).await.expect("history is pruned");
     assert_eq!(owner.find_identity(&tasks[0]).await, Some(Found::Live(revived[0].clone())));

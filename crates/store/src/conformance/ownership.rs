@@ -12,6 +12,7 @@ const EVERYTHING: Retention = Retention {
     finished_before: Timestamp::MAX,
     dead_before: Timestamp::MAX,
     identity_before: Timestamp::MAX,
+    bytes_max: None,
 };
 
 pub async fn a_fresh_store_belongs_to_nobody<S: Store>(store: &S) {

@@ -57,6 +57,8 @@ pub struct Author<D: Disk, C> {
 pub enum Refused {
     /// The disk is full.
     Full,
+    /// It does not fit into a segment, however empty the disk is.
+    TooLarge(AppendError),
     /// The store has failed.
     Failed(StoreError),
 }
@@ -95,7 +97,11 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
         if let Some(written) = &mut self.on_its_way {
             let written = written.await;
             self.on_its_way = None;
-            self.take_back(written)?;
+            match self.take_back(written) {
+                // Whoever wrote it was told nothing.
+                Ok(()) | Err(Refused::Full | Refused::TooLarge(_)) => {}
+                Err(failed @ Refused::Failed(_)) => return Err(failed),
+            }
         }
         self.shared.check()?;
         self.checkpoint.try_again(&self.shared, &mut self.hand);
@@ -112,20 +118,23 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
         match self.hand.make_room(class, bytes).await {
             Ok(room) => self.room = room,
             Err(AppendError::Full) => return Err(Refused::Full),
+            Err(error @ AppendError::TooLarge { .. }) => return Err(Refused::TooLarge(error)),
             Err(error) => return Err(Refused::Failed(self.fail(&error))),
         }
         Ok(())
     }
 
-    /// Applies what `work` writes and makes it durable; room for it was made.
+    /// Applies what `work` writes and makes it durable; room for it was made. If the disk finds at last that it has
+    /// none, it is taken back.
     pub async fn write<T>(
         &mut self,
         class: Class,
         work: impl FnOnce(&mut Draft<'_, C>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, Refused> {
         let shared = self.shared.clone();
-        let (result, sealed) = {
+        let result = {
             let mut layers = shared.write();
+            layers.recent.begin();
             let mut draft = Draft::new(&mut layers, &shared, (&mut self.ops, &mut self.arena));
             let result = work(&mut draft).and_then(|result| Ok((result, draft.finish()?)));
             // Half of it is applied, and nothing of it in the journal.
@@ -136,43 +145,59 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
             self.batch.clear();
             self.batch.push(&self.ops);
             layers.next = layers.next.next();
-            (result, self.seal_if_large(&mut layers))
+            result
         };
+        self.since_seal += self.batch.bytes().len();
         self.append(class).await?;
-        if let Some((layer, next)) = sealed {
+        if let Some((layer, next)) = self.seal_if_large() {
             self.checkpoint.send_down(&self.shared, &mut self.hand, layer, next);
         }
         Ok(result)
     }
 
-    async fn append(&mut self, class: Class) -> Result<(), StoreError> {
+    async fn append(&mut self, class: Class) -> Result<(), Refused> {
         self.frame.clear();
         self.frame.push(&self.batch);
         let next = { self.shared.read().next };
         self.on_its_way = Some(self.hand.append(&self.shared, class, std::mem::take(&mut self.frame), next));
         let written = self.on_its_way.as_mut().expect("just sent").await;
         self.on_its_way = None;
+        self.take_back(written)?;
         self.shared.count_frame(self.batch.bytes().len());
-        self.take_back(written)
-    }
-
-    fn take_back(&mut self, written: Result<Written, oneshot::error::RecvError>) -> Result<(), StoreError> {
-        let written = written.map_err(|_| self.fail(&"the journal's thread has ended"))?;
-        self.frame = written.frame;
-        self.room = written.result.map_err(|error| self.fail(&error))?;
         Ok(())
     }
 
-    /// Starts a new layer when this one is large, unless the one before it is still on its way.
-    fn seal_if_large(&mut self, layers: &mut Layers) -> Option<(Arc<Layer>, super::frame::Sequence)> {
-        self.since_seal += self.batch.bytes().len();
-        let is_large = layers.recent.bytes() >= self.bounds.layer_bytes
-            || (self.since_seal >= self.bounds.journal_bytes && !layers.recent.is_empty());
-        if !is_large || layers.sealed.is_some() {
+    fn take_back(&mut self, written: Result<Written, oneshot::error::RecvError>) -> Result<(), Refused> {
+        let written = written.map_err(|_| self.fail(&"the journal's thread has ended"))?;
+        self.frame = written.frame;
+        self.room = Room::default();
+        match written.result {
+            Ok(room) => self.room = room,
+            Err(AppendError::Full) => {
+                self.shared.take_back();
+                return Err(Refused::Full);
+            }
+            Err(error) => return Err(Refused::Failed(self.fail(&error))),
+        }
+        Ok(())
+    }
+
+    /// Starts a new layer when this one is large, unless the one before it is still on its way. What is in it is durable,
+    /// and whoever gives up waiting for that leaves no layer behind that nobody takes down.
+    fn seal_if_large(&mut self) -> Option<(Arc<Layer>, super::frame::Sequence)> {
+        let is_large = |layers: &Layers| {
+            layers.recent.bytes() >= self.bounds.layer_bytes
+                || (self.since_seal >= self.bounds.journal_bytes && !layers.recent.is_empty())
+        };
+        let is_due = |layers: &Layers| is_large(layers) && layers.sealed.is_none();
+        if !is_due(&self.shared.read()) {
             return None;
         }
         self.since_seal = 0;
-        let sealed = Arc::new(std::mem::take(&mut layers.recent));
+        let layers = &mut *self.shared.write();
+        let mut sealed = std::mem::take(&mut layers.recent);
+        sealed.keep();
+        let sealed = Arc::new(sealed);
         layers.sealed = Some(sealed.clone());
         Some((sealed, layers.next))
     }

@@ -52,13 +52,19 @@ impl<'a, C: ColdTier> Draft<'a, C> {
 
     /// Whether anything was written.
     pub fn finish(mut self) -> Result<bool, StoreError> {
+        self.write_buckets()?;
+        Ok(!self.ops.is_empty())
+    }
+
+    /// Whoever reads the rows of buckets finds what ends written here told of them.
+    pub(super) fn write_buckets(&mut self) -> Result<(), StoreError> {
         for (partition, id, newest) in std::mem::take(&mut self.buckets) {
             let key = bucket_key(partition, id);
             let known: Option<BucketRow> = self.read(&key)?.map(|row| decode(&row)).transpose()?;
-            let newest = known.map_or(newest.clone(), |known| newest.or_newer(&known));
+            let newest = known.map_or(newest.clone(), |known| newest.and(&known));
             self.put_bytes(key, encode(&newest));
         }
-        Ok(!self.ops.is_empty())
+        Ok(())
     }
 
     /// The value of a key, with what was written here.

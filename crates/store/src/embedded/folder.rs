@@ -53,6 +53,8 @@ pub enum FolderTrouble {
     },
     /// It must be empty to be copied into, and is not.
     NotEmpty,
+    /// It lies inside the folder that is to be copied.
+    Inside,
     /// A backup or restore into it was interrupted.
     Unfinished,
     /// It was written by a newer version of this program.
@@ -91,6 +93,9 @@ impl fmt::Display for FolderError {
             ),
             FolderTrouble::NotEmpty => {
                 write!(f, "{path} is not empty: name a folder that is empty or not there yet")
+            }
+            FolderTrouble::Inside => {
+                write!(f, "{path} lies inside the data folder that is to be copied: name one beside it")
             }
             FolderTrouble::Unfinished => {
                 write!(
@@ -221,6 +226,19 @@ impl DataFolder {
     pub fn tables(&self) -> PathBuf {
         self.path.join(TABLES)
     }
+}
+
+/// Refuses to copy a folder into itself: the copy would be part of what is copied, or look like a part of it.
+pub(super) fn check_beside(source: &Path, target: &Path) -> Result<(), FolderError> {
+    let failed = |error| FolderTrouble::Disk(error).at(target);
+    let source = source.canonicalize().map_err(failed)?;
+    // The target may not be there yet, nor those above it.
+    let is_inside = target.ancestors().find_map(|above| {
+        let path = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        let path = path.canonicalize().ok()?;
+        Some(path.starts_with(&source) && !(above == target && path == source))
+    });
+    if is_inside == Some(true) { Err(FolderTrouble::Inside.at(target)) } else { Ok(()) }
 }
 
 /// A data folder in the making. Until it is finished, nobody takes it for one.

@@ -35,6 +35,11 @@ impl Sequence {
     pub fn next(self) -> Sequence {
         Sequence(self.0 + 1)
     }
+
+    /// The one before this, which is not the first.
+    pub(super) fn previous(self) -> Sequence {
+        Sequence(self.0 - 1)
+    }
 }
 
 /// Which use of which segment a frame belongs to: grows each time a segment is begun. It tells the frames of

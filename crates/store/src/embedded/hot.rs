@@ -98,17 +98,17 @@ impl<C: ColdTier> Draft<'_, C> {
         let ended = self.encode(&EndedTask { task: task.clone(), end: end.clone() });
         ops::end(&mut self.layers.recent, partition, &key, task, ended);
         self.layers.latest = self.layers.latest.max(end.at);
-        self.note_end(partition, &task.id, end);
+        self.note_end(partition, task, end);
         Ok(true)
     }
 
     /// Buckets are written once, at the end.
-    fn note_end(&mut self, partition: PartitionId, id: &TaskId, end: &End) {
-        let bucket = BucketId::of(id);
-        let newest = BucketRow::noting(bucket.hour, end);
+    fn note_end(&mut self, partition: PartitionId, task: &Task, end: &End) {
+        let bucket = BucketId::of(&task.id);
+        let newest = BucketRow::noting(bucket.hour, task, end);
         // Changes come partition by partition.
         match self.buckets.iter_mut().rev().find(|(of, its, _)| (*of, *its) == (partition, bucket)) {
-            Some((_, _, row)) => *row = row.or_newer(&newest),
+            Some((_, _, row)) => *row = row.and(&newest),
             None => self.buckets.push((partition, bucket, newest)),
         }
     }

@@ -9,7 +9,7 @@ use super::author::Bounds;
 use super::checkpoint::{self, ROWS_END};
 use super::cold::{ColdTier, FjallTier};
 use super::disk::FolderDisk;
-use super::folder::{About, DataFolder, FolderError, FolderTrouble, NewFolder, draw_identity};
+use super::folder::{About, DataFolder, FolderError, FolderTrouble, NewFolder, check_beside, draw_identity};
 use super::journal::Options;
 use super::merge;
 use super::shared::Shared;
@@ -122,8 +122,9 @@ impl EmbeddedStore {
         mut progress: impl FnMut(Copied) + Send + 'static,
     ) -> Result<Copied, FolderError> {
         let (shared, target) = (self.store.shared(), target.as_ref().to_path_buf());
-        let partitions = self.folder.about.partitions;
+        let (partitions, source) = (self.folder.about.partitions, self.path().to_path_buf());
         blocking(target.clone(), move || {
+            check_beside(&source, &target)?;
             let identity = draw_identity().map_err(|error| FolderTrouble::Disk(error).at(&target))?;
             let new = NewFolder::begin(&target, About { identity, partitions })?;
             let copied = copy_rows(&shared, &new.tables(), &mut progress);
@@ -143,6 +144,7 @@ impl EmbeddedStore {
         let (from, to) = (from.as_ref().to_path_buf(), to.as_ref().to_path_buf());
         blocking(to.clone(), move || {
             let source = DataFolder::open(&from)?;
+            check_beside(&from, &to)?;
             let new = NewFolder::begin(&to, source.about)?;
             let mut copied = Copied::default();
             for (from, into) in [(source.tables(), new.tables()), (source.journal(), new.journal())] {

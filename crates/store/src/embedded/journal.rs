@@ -27,7 +27,7 @@ pub use recover::Recovery;
 use self::maker::{Maker, NotMade};
 use self::segment::{FRAMES_AT, Segment};
 use self::supply::{Supply, Workshop};
-use super::disk::{Disk, DiskFile};
+use super::disk::{Disk, DiskFile, is_no_space};
 use super::frame::{self, FrameBuffer, Identity, PAGE, Records, Sequence, Stamp};
 use crate::Cause;
 
@@ -209,7 +209,8 @@ impl<D: Disk> Journal<D> {
         }
         self.begin_segment_if_needed(class, bytes)?;
         match self.write(frame) {
-            Ok(sequence) => Ok(sequence),
+            Ok(Some(sequence)) => Ok(sequence),
+            Ok(None) => Err(AppendError::Full),
             Err(failure) => Err(self.fail(failure)),
         }
     }
@@ -272,15 +273,30 @@ impl<D: Disk> Journal<D> {
         self.sealed.get(1).or(self.active.as_ref()).map(|used| used.first)
     }
 
-    fn write(&mut self, frame: &mut FrameBuffer) -> Result<Sequence, Failure> {
+    /// `None`: the disk has no room for it, and it is not there. File systems that never write in place can say so
+    /// also of blocks that were zeroed before.
+    fn write(&mut self, frame: &mut FrameBuffer) -> Result<Option<Sequence>, Failure> {
         let (sequence, active) = (self.next, self.active.as_mut().expect("there is room"));
-        let (segment, offset) = (&active.segment, active.end);
+        let (segment, offset, frame_bytes) = (&active.segment, active.end, frame.frame_bytes());
         let bytes = frame.seal(self.identity, active.stamp, sequence, offset);
-        segment.file.write_at(offset, bytes).map_err(|cause| segment.failure("writing", offset, cause))?;
+        match segment.file.write_at(offset, bytes) {
+            Err(cause) if is_no_space(&cause) => {
+                // Part of it may be there, of which a crash keeps some: that is no frame, and the next one lies over
+                // it. But if only the zeros behind it found no room, it is whole, and whoever opens the journal next
+                // would take it for written. So it is.
+                let mut there = vec![0; frame_bytes];
+                let read = segment.file.read_at(offset, &mut there);
+                read.map_err(|cause| segment.failure("reading", offset, cause))?;
+                if there != bytes[..frame_bytes] {
+                    return Ok(None);
+                }
+            }
+            written => written.map_err(|cause| segment.failure("writing", offset, cause))?,
+        }
         segment.file.sync().map_err(|cause| segment.failure("syncing", offset, cause))?;
-        active.end += frame::taken_bytes(frame.frame_bytes());
+        active.end += frame::taken_bytes(frame_bytes);
         self.next = sequence.next();
-        Ok(sequence)
+        Ok(Some(sequence))
     }
 
     fn fail(&mut self, failure: Failure) -> AppendError {

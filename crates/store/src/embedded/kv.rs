@@ -58,7 +58,7 @@ impl<D: Disk + Sync, C: ColdTier> OrderedKv for JournaledKv<D, C> {
         let bytes = FRAME_BYTES + writes.iter().map(bytes_of).sum::<usize>();
         let mut author = self.author.lock().await;
         author.make_room(class, bytes).await.map_err(StoreError::from)?;
-        author.write(class, |draft| write_if(draft, guards, writes)).await
+        author.write(class, |draft| write_if(draft, guards, writes)).await.map_err(StoreError::from)
     }
 }
 
@@ -66,15 +66,18 @@ impl From<Refused> for StoreError {
     fn from(refused: Refused) -> StoreError {
         match refused {
             Refused::Full => StoreError::Full,
+            Refused::TooLarge(error) => StoreError::Unavailable(Box::new(error)),
             Refused::Failed(error) => error,
         }
     }
 }
 
-/// Taking a partition over, and taking things away, must be possible on a full disk.
+/// Taking a partition over, and taking things away, must be possible on a full disk. What is cut from a bucket of the
+/// history comes with the bucket's new size.
 fn class_of(writes: &[Write]) -> Class {
     let makes_more = |write: &Write| matches!(write, Write::Put(key, _) if !is_ownership(key));
-    if writes.iter().any(makes_more) { Class::New } else { Class::End }
+    let cuts = |write: &Write| matches!(write, Write::DeleteRange(..));
+    if writes.iter().any(makes_more) && !writes.iter().any(cuts) { Class::New } else { Class::End }
 }
 
 fn bytes_of(write: &Write) -> usize {

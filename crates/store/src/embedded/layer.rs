@@ -32,6 +32,18 @@ pub struct Layer {
     /// Everything below was deleted in these, from the first on and before the second.
     cleared: Vec<(Key, Key)>,
     bytes: usize,
+    /// How it was before the write that is under way, if somebody may want it back.
+    undo: Option<Undo>,
+}
+
+/// What takes a write back.
+#[derive(Default)]
+struct Undo {
+    /// Each key that was touched, and its row before that: in the order of the touches.
+    rows: Vec<(Key, Option<Row>)>,
+    /// `None`: nothing was cleared since.
+    cleared: Option<Vec<(Key, Key)>>,
+    bytes: usize,
 }
 
 struct Row {
@@ -76,6 +88,39 @@ fn tree_of(key: &[u8]) -> usize {
 }
 
 impl Layer {
+    /// A write begins: what it changes can be taken back until the next one begins.
+    pub fn begin(&mut self) {
+        let undo = self.undo.get_or_insert_default();
+        undo.rows.clear();
+        undo.cleared = None;
+        undo.bytes = self.bytes;
+    }
+
+    /// Takes back what was written since `begin`.
+    pub fn take_back(&mut self) {
+        let Some(undo) = self.undo.take() else { return };
+        for (key, row) in undo.rows.into_iter().rev() {
+            let tree = &mut self.trees[tree_of(key.as_slice())];
+            match row {
+                Some(row) => tree.insert(key, row),
+                None => tree.remove(&key),
+            };
+        }
+        self.cleared = undo.cleared.unwrap_or_else(|| std::mem::take(&mut self.cleared));
+        self.bytes = undo.bytes;
+    }
+
+    /// What was written stays.
+    pub fn keep(&mut self) {
+        self.undo = None;
+    }
+
+    fn note(&mut self, key: &Key, before: Option<Row>) {
+        if let Some(undo) = &mut self.undo {
+            undo.rows.push((key.clone(), before));
+        }
+    }
+
     /// What this layer says about a key.
     pub fn get(&self, key: &Key) -> Said {
         let tree = self.trees.get(tree_of(key.as_slice()));
@@ -101,11 +146,20 @@ impl Layer {
             self.trees.resize_with(tree + 1, Tree::default);
         }
         let row = Row { value: Some(value), is_born_here };
+        let undo = self.undo.as_mut().map(|undo| &mut undo.rows);
         match self.trees[tree].entry(key) {
-            Entry::Vacant(entry) => _ = entry.insert(row),
+            Entry::Vacant(entry) => {
+                undo.into_iter().for_each(|undo| undo.push((entry.key().clone(), None)));
+                entry.insert(row);
+            }
             Entry::Occupied(mut entry) => {
-                let old = std::mem::replace(&mut entry.get_mut().value, row.value);
-                self.bytes -= ROW_OVERHEAD + entry.key().heap_bytes() + old.map_or(0, |old| old.memory());
+                let is_born_here = entry.get().is_born_here;
+                let value = std::mem::replace(&mut entry.get_mut().value, row.value);
+                let old = Row { value, is_born_here };
+                self.bytes -= ROW_OVERHEAD + entry.key().heap_bytes() + old.memory();
+                if let Some(undo) = undo {
+                    undo.push((entry.key().clone(), Some(old)));
+                }
             }
         }
     }
@@ -117,9 +171,14 @@ impl Layer {
         match row {
             Some(row) if row.is_born_here => {
                 self.bytes -= ROW_OVERHEAD + key.heap_bytes() + row.memory();
-                self.trees[tree].remove(key);
+                let gone = self.trees[tree].remove(key);
+                self.note(key, gone);
             }
-            Some(row) => self.bytes -= row.value.take().map_or(0, |value| value.memory()),
+            Some(row) => {
+                let gone = Row { value: row.value.take(), is_born_here: false };
+                self.bytes -= gone.memory();
+                self.note(key, Some(gone));
+            }
             None if is_cleared(&self.cleared, key) => {}
             None => {
                 self.put(key.clone(), Value::Bytes(Bytes::new()), false);
@@ -139,8 +198,16 @@ impl Layer {
         for key in gone {
             if let Some(row) = self.trees[tree_of(key.as_slice())].remove(&key) {
                 self.bytes -= ROW_OVERHEAD + key.heap_bytes() + row.memory();
+                self.note(&key, Some(row));
             }
         }
+        if let Some(undo) = &mut self.undo {
+            undo.cleared.get_or_insert_with(|| self.cleared.clone());
+        }
+        // History is cut again and again from where its bucket begins: the longer range says it all.
+        let before = self.cleared.len();
+        self.cleared.retain(|(first, end)| *first < from || until < *end);
+        self.bytes -= ROW_OVERHEAD * (before - self.cleared.len());
         self.bytes += ROW_OVERHEAD;
         self.cleared.push((from, until));
     }

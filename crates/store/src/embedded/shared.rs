@@ -13,7 +13,7 @@ use super::frame::{Records, Sequence};
 use super::key::Key;
 use super::layer::{Layer, Said};
 use super::store::Hands;
-use super::value::{Value, carried};
+use super::value::Value;
 use super::{checkpoint, merge, ops};
 use crate::kv::seq_of_row;
 use crate::{Cause, StoreError};
@@ -52,6 +52,16 @@ pub struct Layers {
     pub latest: Timestamp,
     /// By partition: the present epoch, if it is known.
     pub epochs: Vec<Option<Epoch>>,
+    /// How often a frame was taken back that found no room. Whoever saw it must look again.
+    pub taken_back: u64,
+}
+
+/// How far somebody saw who looked at the layers.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The first frame that he did not see.
+    next: Sequence,
+    taken_back: u64,
 }
 
 /// Tasks by the keys of their rows.
@@ -70,6 +80,8 @@ struct Progress {
     checkpoints: u64,
     /// The tables have no room for the layer that is on its way.
     is_cold_full: bool,
+    /// As in [`Layers`].
+    taken_back: u64,
     /// Why nothing goes on any more.
     failure: Option<Arc<str>>,
 }
@@ -93,12 +105,16 @@ impl<C: ColdTier> Shared<C> {
 
     /// Values as readers may see them: durable. What is not in memory is read by whoever may be held up by it.
     pub async fn get_many(self: &Arc<Self>, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let (said, next) = {
-            let layers = self.read();
-            let said: Vec<Said> = keys.iter().map(|key| layers.get(&Key::from(&key[..]))).collect();
-            (said, layers.next)
+        let said = loop {
+            let (said, seen) = {
+                let layers = self.read();
+                let said: Vec<Said> = keys.iter().map(|key| layers.get(&Key::from(&key[..]))).collect();
+                (said, layers.seen())
+            };
+            if self.is_durable(seen).await? {
+                break said;
+            }
         };
-        self.until_durable(next).await?;
         let missing: Vec<Bytes> = keys
             .iter()
             .zip(&said)
@@ -155,11 +171,15 @@ impl<C: ColdTier> Shared<C> {
         until: &Bytes,
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
-        let (slice, sealed, next) = {
-            let layers = self.read();
-            (layers.recent.slice(from, until, limit), layers.sealed.clone(), layers.next)
+        let (slice, sealed) = loop {
+            let (slice, sealed, seen) = {
+                let layers = self.read();
+                (layers.recent.slice(from, until, limit), layers.sealed.clone(), layers.seen())
+            };
+            if self.is_durable(seen).await? {
+                break (slice, sealed);
+            }
         };
-        self.until_durable(next).await?;
         self.cold_reads.fetch_add(1, Ordering::Relaxed);
         let (from, until) = (from.clone(), until.clone());
         self.read_below(move |shared| {
@@ -187,9 +207,25 @@ impl<C: ColdTier> Shared<C> {
         }
     }
 
-    /// Waits until every frame before this one is durable.
-    pub async fn until_durable(&self, next: Sequence) -> Result<(), StoreError> {
-        self.until(|progress| progress.durable >= next).await
+    /// Waits until what was seen is durable; false if it was taken back, and is to be looked at again.
+    async fn is_durable(&self, seen: Seen) -> Result<bool, StoreError> {
+        let is_back = |progress: &Progress| progress.taken_back > seen.taken_back;
+        self.until(|progress| progress.durable >= seen.next || is_back(progress)).await?;
+        // The frame that came in its place may be durable by now: that says nothing about what was seen.
+        Ok(!is_back(&self.progress.borrow()))
+    }
+
+    /// The last frame found no room, and nothing of it is in the journal: nobody shall ever have seen it.
+    pub fn take_back(&self) {
+        let taken_back = {
+            let mut layers = self.write();
+            layers.recent.take_back();
+            layers.next = layers.next.previous();
+            layers.epochs.fill(None);
+            layers.taken_back += 1;
+            layers.taken_back
+        };
+        self.progress.send_modify(|progress| progress.taken_back = taken_back);
     }
 
     /// Waits until no layer is on its way down. Says whether that is so: if the tables have no room for it, nobody
@@ -240,7 +276,7 @@ impl<C: ColdTier> Shared<C> {
         let known = self.read().near.clone();
         let mut room = NEAR_BYTES_MAX;
         let mut fits = |task: &Task| {
-            room = room.saturating_sub(NEAR_BYTES_EACH + carried(task));
+            room = room.saturating_sub(NEAR_BYTES_EACH + task.carried_bytes());
             room > 0
         };
         let unchanged = known.iter().filter(|(key, _)| layer.get(key) == Said::Nothing);
@@ -274,7 +310,13 @@ impl Layers {
             unseen: checkpoint::read_unseen(cold, partitions)?,
             latest: Timestamp::MIN,
             epochs: vec![None; usize::from(partitions)],
+            taken_back: 0,
         })
+    }
+
+    /// What somebody sees who looks now.
+    fn seen(&self) -> Seen {
+        Seen { next: self.next, taken_back: self.taken_back }
     }
 
     /// Takes in a frame that was written before.

@@ -16,7 +16,6 @@ use super::hand::Hand;
 use super::journal::{Class, Journal, OpenError, Options, Recovery};
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
 use super::shared::{Layers, Shared, Written};
-use super::value::carried;
 use crate::kv::{ChangeWriter, KvStore, place_key};
 use crate::{Recorded, StoreError, Wrapper};
 
@@ -128,13 +127,17 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         let class = match author.make_room(Class::New, bytes).await {
             Ok(()) => Class::New,
             Err(Refused::Full) if author.make_room(Class::End, bytes).await.is_ok() => Class::End,
-            Err(Refused::Full) => return vec![Recorded::Full; batch.len()],
+            // What is new is refused for good, and the rest is written without it.
+            Err(Refused::Full | Refused::TooLarge(_)) => return vec![Recorded::Full; batch.len()],
             Err(Refused::Failed(_)) => return vec![Recorded::Unknown; batch.len()],
         };
         let record = |draft: &mut Draft<'_, C>| {
             batch.iter().map(|(fence, changes)| record_one(draft, *fence, changes, class)).collect()
         };
-        author.write(class, record).await.unwrap_or_else(|_| vec![Recorded::Unknown; batch.len()])
+        author.write(class, record).await.unwrap_or_else(|refused| match refused {
+            Refused::Full | Refused::TooLarge(_) => vec![Recorded::Full; batch.len()],
+            Refused::Failed(_) => vec![Recorded::Unknown; batch.len()],
+        })
     }
 
     /// Changes of one fence that may not fit into a frame. Half of them may be there after a crash: nobody was told.
@@ -263,23 +266,21 @@ fn record_one<C: ColdTier>(
     if !draft.admits(fence)? {
         return Ok(Recorded::Fenced);
     }
-    if class == Class::End && changes.iter().any(makes_more) {
+    if class == Class::End && changes.iter().any(Change::is_new) {
         return Ok(Recorded::Full);
     }
     for change in changes {
         if draft.write_hot(fence.partition, change)? {
             continue;
         }
+        if matches!(change, Change::Revived(_)) {
+            // It takes an end out of its bucket again, which may have been written a moment ago.
+            draft.write_buckets()?;
+        }
         let mut writer = ChangeWriter { rows: &mut *draft, partition: fence.partition };
         writer.write(change).now_or_never().expect("a draft waits for nothing")?;
     }
     Ok(Recorded::Done)
-}
-
-/// Whether it asks for more work, and is to be refused when the disk is full. A dead task that is tried again was
-/// accepted before: whoever asks for that cannot take it back, and everything behind it would wait.
-fn makes_more(change: &Change) -> bool {
-    matches!(change, Change::Accepted(_) | Change::Schedule(_, Some(_)))
 }
 
 /// What changes take in the journal, at most.
@@ -299,7 +300,7 @@ fn carried_by(change: &Change) -> usize {
 }
 
 fn task_bytes(task: &Task) -> usize {
-    carried(task) + punctual_core::Limits::KEY_MAX + OP_BYTES
+    task.carried_bytes() + punctual_core::Limits::KEY_MAX + OP_BYTES
 }
 
 fn no_thread(error: std::io::Error) -> StoreError {

@@ -41,18 +41,7 @@ impl Value {
     pub fn memory(&self) -> usize {
         match self {
             Value::Bytes(bytes) => bytes.len(),
-            Value::Task(task) => TASK_BYTES + carried(task),
+            Value::Task(task) => TASK_BYTES + task.carried_bytes(),
         }
     }
-}
-
-/// What a task carries along: its payload and its texts.
-pub fn carried(task: &Task) -> usize {
-    let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
-    let spec = &task.spec;
-    spec.payload.len()
-        + text(&spec.lane)
-        + text(&spec.unique_key)
-        + text(&spec.name)
-        + task.last_error.as_ref().map_or(0, |error| error.len())
 }

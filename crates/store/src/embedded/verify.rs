@@ -89,3 +89,20 @@ impl<C: ColdTier> OrderedKv for ReadOnly<C> {
         Err(StoreError::Unavailable("the store is open to be read only".into()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The process was killed when the folder was made and nothing was in it: `verify` missed the row that says what
+    /// the store is.
+    #[tokio::test]
+    async fn a_folder_that_was_just_made_is_well() {
+        let place = tempfile::tempdir().expect("a folder");
+        drop(DataFolder::open_or_make(place.path(), 4).expect("made"));
+        for _ in 0..2 {
+            let verified = verify(place.path(), |_| {}).await.expect("verified");
+            assert_eq!((verified.rows.rows, verified.rows.described), (0, Vec::new()));
+        }
+    }
+}

@@ -180,15 +180,14 @@ impl<R: Rows> Writer<'_, R> {
             None => self.present(&task.id).await?,
         };
         let key = keys::ended(self.partition, &task.id);
-        let known = match &row {
-            Some(row) => Some(row.revision).filter(|revision| *revision > task.revision),
-            None => {
-                let ended: Option<EndedTask> = self.rows.row(&key).await?;
-                ended.map(|ended| ended.task.revision).filter(|revision| *revision >= task.revision)
-            }
-        };
-        if known.is_some() {
+        let before: Option<EndedTask> = if row.is_some() { None } else { self.rows.row(&key).await? };
+        let is_known = row.as_ref().is_some_and(|row| row.revision > task.revision)
+            || before.as_ref().is_some_and(|before| before.task.revision >= task.revision);
+        if is_known {
             return Ok(());
+        }
+        if let Some(before) = before {
+            self.forget_bytes(&before).await?;
         }
         let ended = EndedTask { task: task.clone(), end: end.clone() };
         // A task that was never refiled was never revived either, and has not ended before.
@@ -197,7 +196,7 @@ impl<R: Rows> Writer<'_, R> {
         } else {
             self.rows.put(key, &ended)
         }
-        self.note_end(&task.id, end).await?;
+        self.note_end(task, end).await?;
         self.mark_identity(task, end).await?;
         let place = row.as_ref().map_or(from, Task::place);
         self.clear(place);
@@ -211,13 +210,24 @@ impl<R: Rows> Writer<'_, R> {
         Ok(())
     }
 
-    /// Keeps, beside the bucket, when it may be dropped.
-    async fn note_end(&mut self, id: &TaskId, end: &End) -> Result<(), StoreError> {
-        let bucket = BucketId::of(id);
+    /// Keeps, beside the bucket, when it may be dropped, and how large it is.
+    async fn note_end(&mut self, task: &Task, end: &End) -> Result<(), StoreError> {
+        let bucket = BucketId::of(&task.id);
         let key = keys::bucket(self.partition, bucket);
-        let noted = BucketRow::noting(bucket.hour, end);
+        let noted = BucketRow::noting(bucket.hour, task, end);
         let known: Option<BucketRow> = self.rows.row(&key).await?;
-        self.rows.put(key, &known.map_or(noted.clone(), |known| known.or_newer(&noted)));
+        self.rows.put(key, &known.map_or(noted.clone(), |known| known.and(&noted)));
+        Ok(())
+    }
+
+    /// Its end leaves the bucket.
+    async fn forget_bytes(&mut self, ended: &EndedTask) -> Result<(), StoreError> {
+        let key = keys::bucket(self.partition, BucketId::of(&ended.task.id));
+        let known: Option<BucketRow> = self.rows.row(&key).await?;
+        if let Some(row) = known {
+            let bytes = row.bytes.saturating_sub(EndedTask::kept_bytes(&ended.task, &ended.end));
+            self.rows.put(key, &BucketRow { bytes, ..row });
+        }
         Ok(())
     }
 
@@ -242,6 +252,9 @@ impl<R: Rows> Writer<'_, R> {
         let known = ended.as_ref().map(|ended| ended.task.revision).max(row.as_ref().map(|row| row.revision));
         if known >= Some(task.revision) {
             return Ok(());
+        }
+        if let Some(ended) = ended {
+            self.forget_bytes(&ended).await?;
         }
         self.rows.delete(key);
         if let Some(identity) = task.spec.identity(task.id.queue) {

@@ -9,8 +9,8 @@ use std::fmt;
 
 use bytes::{BufMut, Bytes};
 use punctual_core::{
-    End, EndState, Fence, LaneId, Obstacle, Place, Priority, QueueId, RowKey, Seq, TaskId, Timestamp,
-    WaitState, WindowId,
+    End, EndState, EndedTask, Fence, LaneId, Obstacle, Place, Priority, QueueId, RowKey, Seq, Task, TaskId,
+    Timestamp, WaitState, WindowId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -158,23 +158,50 @@ impl OwnerRow {
     }
 }
 
-plain_row!(BucketRow { hour: u32, newest_finished: Option<i64>, newest_dead: Option<i64> });
+/// What is known of a bucket of the history.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct BucketRow {
+    pub hour: u32,
+    pub newest_finished: Option<i64>,
+    pub newest_dead: Option<i64>,
+    /// How many bytes lie in it. It came later: a row that was written before it ends here, and counts from 0 on.
+    /// Whoever does not know it stops reading before it.
+    #[serde(deserialize_with = "number_or_end")]
+    pub bytes: u64,
+}
+
+fn number_or_end<'de, D: serde::Deserializer<'de>>(row: D) -> Result<u64, D::Error> {
+    Ok(u64::deserialize(row).unwrap_or(0))
+}
+
+impl Row for BucketRow {
+    type Mirror<'a> = Cow<'a, BucketRow>;
+
+    fn mirror(&self) -> Cow<'_, BucketRow> {
+        Cow::Borrowed(self)
+    }
+
+    fn restore(mirror: Cow<'_, BucketRow>) -> Option<BucketRow> {
+        Some(mirror.into_owned())
+    }
+}
 
 impl BucketRow {
     /// What one end says about the bucket of that hour.
-    pub fn noting(hour: u32, end: &End) -> BucketRow {
+    pub fn noting(hour: u32, task: &Task, end: &End) -> BucketRow {
         let at = Some(end.at.as_micros());
         let (newest_finished, newest_dead) =
             if end.state == EndState::Dead { (None, at) } else { (at, None) };
-        BucketRow { hour, newest_finished, newest_dead }
+        BucketRow { hour, newest_finished, newest_dead, bytes: EndedTask::kept_bytes(task, end) }
     }
 
-    /// The later of what two say about one bucket.
-    pub fn or_newer(&self, other: &BucketRow) -> BucketRow {
+    /// What two say together about one bucket.
+    pub fn and(&self, other: &BucketRow) -> BucketRow {
         BucketRow {
             hour: self.hour,
             newest_finished: self.newest_finished.max(other.newest_finished),
             newest_dead: self.newest_dead.max(other.newest_dead),
+            bytes: self.bytes.saturating_add(other.bytes),
         }
     }
 }

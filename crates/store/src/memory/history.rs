@@ -28,6 +28,8 @@ pub(super) struct Bucket {
     /// By birth.
     pub rows: BTreeMap<RowKey, Box<EndedTask>>,
     newest: Newest,
+    /// How many bytes they take.
+    bytes: u64,
 }
 
 /// When the last task of each kind ended.
@@ -75,7 +77,8 @@ impl History {
             }
             Entry::Occupied(mut older) => {
                 ops.spend()?;
-                older.insert(ended());
+                let older = older.insert(ended());
+                bucket.bytes -= EndedTask::kept_bytes(&older.task, &older.end);
             }
             Entry::Vacant(entry) => {
                 ops.spend()?;
@@ -83,13 +86,46 @@ impl History {
             }
         }
         bucket.newest.note(end);
+        bucket.bytes += EndedTask::kept_bytes(task, end);
         Ok(true)
     }
 
     pub fn remove(&mut self, id: &TaskId) {
         if let Some(bucket) = self.buckets.get_mut(&BucketId::of(id)) {
-            bucket.rows.remove(&birth_key(id));
+            let gone = bucket.rows.remove(&birth_key(id));
+            bucket.bytes -= gone.map_or(0, |ended| EndedTask::kept_bytes(&ended.task, &ended.end));
         }
+    }
+
+    /// How many bytes the history of a queue takes.
+    pub fn bytes(&self, queue: QueueId) -> u64 {
+        self.of_queue(queue).map(|(_, bucket)| bucket.bytes).sum()
+    }
+
+    /// The oldest bucket of a queue.
+    pub fn first(&self, queue: QueueId) -> Option<BucketId> {
+        self.of_queue(queue).next().map(|(id, _)| *id)
+    }
+
+    fn of_queue(&self, queue: QueueId) -> impl Iterator<Item = (&BucketId, &Bucket)> {
+        self.buckets.range(BucketId { queue, hour: 0 }..=BucketId { queue, hour: u32::MAX })
+    }
+
+    /// Takes the oldest out of a bucket: so many bytes, or all there is. The bucket goes with its last.
+    pub fn cut_bucket(&mut self, id: BucketId, bytes: u64) -> Vec<EndedTask> {
+        let (mut gone, mut ended) = (0, Vec::new());
+        let Some(bucket) = self.buckets.get_mut(&id) else { return ended };
+        while gone < bytes
+            && let Some((_, oldest)) = bucket.rows.pop_first()
+        {
+            gone += EndedTask::kept_bytes(&oldest.task, &oldest.end);
+            ended.push(*oldest);
+        }
+        bucket.bytes -= gone;
+        if bucket.rows.is_empty() {
+            self.buckets.remove(&id);
+        }
+        ended
     }
 
     pub fn buckets(&self) -> impl Iterator<Item = (BucketId, &Bucket)> {
@@ -98,14 +134,12 @@ impl History {
 
     /// The oldest bucket of a queue that may go.
     pub fn first_past(&self, queue: QueueId, retention: Retention) -> Option<BucketId> {
-        let range = BucketId { queue, hour: 0 }..=BucketId { queue, hour: u32::MAX };
-        self.buckets.range(range).find(|(_, bucket)| bucket.newest.is_past(retention)).map(|(id, _)| *id)
+        self.of_queue(queue).find(|(_, bucket)| bucket.newest.is_past(retention)).map(|(id, _)| *id)
     }
 
     /// How far the retention must move on until the next bucket, or the next hour of identities, can go.
     pub fn next_past(&self, queue: QueueId, retention: Retention) -> Option<Duration> {
-        let range = BucketId { queue, hour: 0 }..=BucketId { queue, hour: u32::MAX };
-        let newest = self.buckets.range(range).map(|(_, bucket)| bucket.newest);
+        let newest = self.of_queue(queue).map(|(_, bucket)| bucket.newest);
         let buckets = newest.map(|newest| past_in(newest.finished, newest.dead, retention));
         let mut hours = self.ended_identities.range((queue, 0)..=(queue, u32::MAX));
         let identities = hours.next().map(|((_, hour), _)| forgotten_in(*hour, retention));

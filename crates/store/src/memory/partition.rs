@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use punctual_core::{
-    Change, End, Epoch, Fence, Obstacle, Place, QueueId, RowKey, Task, TaskId, Timestamp, WindowId,
+    Change, End, EndedTask, Epoch, Fence, Obstacle, Place, QueueId, RowKey, Task, TaskId, Timestamp, WindowId,
 };
 
 use super::history::History;
@@ -260,17 +260,33 @@ impl Partition {
             self.drop_bucket(bucket);
             pruned.buckets += 1;
         }
+        let bytes_max = retention.bytes_max.unwrap_or(u64::MAX);
+        while pruned.buckets < buckets_max
+            && self.history.bytes(queue) > bytes_max
+            && let Some(oldest) = self.history.first(queue)
+        {
+            let gone = self.history.cut_bucket(oldest, self.history.bytes(queue) - bytes_max);
+            self.finish_ends(gone.iter());
+            pruned.buckets += 1;
+        }
+        pruned.bytes = self.history.bytes(queue);
         let more_identities = self.history.forget_identities(queue, retention.identity_before);
-        pruned.more = more_identities || self.history.first_past(queue, retention).is_some();
+        pruned.more = more_identities
+            || pruned.bytes > bytes_max
+            || self.history.first_past(queue, retention).is_some();
         pruned.next_in = self.history.next_past(queue, retention);
         pruned
     }
 
-    /// Finishes what was cut when these tasks ended: without the bucket nothing would hide their rows.
     fn drop_bucket(&mut self, bucket: BucketId) {
         let bucket = self.history.drop_bucket(bucket).unwrap_or_default();
+        self.finish_ends(bucket.rows.values().map(|ended| &**ended));
+    }
+
+    /// Finishes what was cut when these tasks ended: without their history nothing would hide their rows.
+    fn finish_ends<'a>(&mut self, gone: impl Iterator<Item = &'a EndedTask>) {
         let mut ops = Ops(usize::MAX);
-        for ended in bucket.rows.values() {
+        for ended in gone {
             let place = ended.task.place();
             let marked = self.mark_identity(&ended.task, &ended.end, &mut ops);
             let cleared = self.clear_rows(place, &ended.task.id, &mut ops);

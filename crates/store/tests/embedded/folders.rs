@@ -282,3 +282,82 @@ async fn verify_reads_everything_and_refuses_damage() {
     assert_eq!(verified.rows.described, Vec::<String>::new());
     assert!(verified.rows.rows >= 100 && verified.journal.segments > 0, "{verified:?}");
 }
+
+/// Fjall believes the list of its tables, whatever it says: a spoiled one lost rows, or ended the process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spoiled_list_of_tables_is_refused() {
+    let place = tempfile::tempdir().expect("a folder");
+    let store = open(place.path()).await.expect("it is made");
+    fill(&store, 300).await;
+    assert!(store.checkpoints() > 0);
+    drop(store);
+    for keyspace in ["0", "1"] {
+        let keyspace = place.path().join("tables/keyspaces").join(keyspace);
+        let current = fs::read(keyspace.join("current")).expect("read");
+        let list =
+            keyspace.join(format!("v{}", u64::from_le_bytes(*current.first_chunk().expect("a number"))));
+        for file in [keyspace.join("current"), list] {
+            let whole = fs::read(&file).expect("read");
+            for at in 0..whole.len() {
+                let mut spoiled = whole.clone();
+                spoiled[at] ^= 1 << (at % 8);
+                fs::write(&file, &spoiled).expect("written");
+                refusal(place.path()).await;
+            }
+            fs::write(&file, &whole).expect("written");
+        }
+    }
+    let store = open(place.path()).await.expect("it opens as it was");
+    assert!(get(&store, "entry 0299").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fits_into_no_segment_is_refused_and_nothing_else() {
+    let place = tempfile::tempdir().expect("a folder");
+    let store = open(place.path()).await.expect("it is made");
+    let huge = Some(Bytes::from(vec![7; 1 << 20]));
+    let refused = store.compare_and_set(Timestamp::MIN, "huge", None, huge, None).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    set(&store, "small", "1").await;
+    assert_eq!(get(&store, "huge").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_not_copied_into_itself() {
+    let place = tempfile::tempdir().expect("a folder");
+    let path = place.path().join("data");
+    let store = open(&path).await.expect("it is made");
+    set(&store, "a", "1").await;
+    let inside = [path.join("copy"), path.join("journal/deep/copy"), place.path().join("data/tables/x")];
+    for target in &inside {
+        let error = store.backup(target, |_| {}).await.expect_err("it is inside");
+        assert!(matches!(error.trouble, FolderTrouble::Inside), "{error}");
+    }
+    drop(store);
+    for target in &inside {
+        let error = EmbeddedStore::restore(&path, target).await.expect_err("it is inside");
+        assert!(matches!(error.trouble, FolderTrouble::Inside), "{error}");
+        assert!(!target.exists(), "nothing was made");
+    }
+    EmbeddedStore::restore(&path, place.path().join("data-copy")).await.expect("it lies beside it");
+}
+
+/// Whoever read a spoiled table was told to try again later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spoiled_table_is_damage() {
+    let place = tempfile::tempdir().expect("a folder");
+    let store = open(place.path()).await.expect("it is made");
+    fill(&store, 300).await;
+    drop(store);
+    for table in fs::read_dir(place.path().join("tables/keyspaces/1/tables")).expect("read").flatten() {
+        let mut spoiled = fs::read(table.path()).expect("read");
+        spoiled[60..160].fill(7);
+        fs::write(table.path(), spoiled).expect("written");
+    }
+    let error = match open(place.path()).await {
+        Ok(store) => store.entries(Timestamp::MIN, "entry", None, 1_000).await.expect_err("it is spoiled"),
+        Err(FolderError { trouble: FolderTrouble::Store(error), .. }) => error,
+        Err(error) => panic!("{error}"),
+    };
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}");
+}

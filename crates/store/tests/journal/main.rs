@@ -6,7 +6,6 @@ mod counts;
 mod crash_sweep;
 mod faults;
 mod full_disk;
-mod group_commit;
 mod real_disk;
 mod recycling;
 mod refusals;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 
-use super::{ColdTier, Entry};
+use super::{ColdTier, Entry, manifest};
 use crate::StoreError;
 use crate::embedded::disk;
 
@@ -50,6 +50,7 @@ fn make(folder: &Path) -> Result<(), fjall::Error> {
 }
 
 fn open(folder: &Path) -> Result<FjallTier, fjall::Error> {
+    manifest::check(folder)?;
     let database = Database::builder(folder).cache_size(CACHE_BYTES).worker_threads(1).open()?;
     let rows = database.keyspace("rows", KeyspaceCreateOptions::default)?;
     Ok(FjallTier { rows, database, folder: folder.into() })
@@ -98,7 +99,24 @@ impl ColdTier for FjallTier {
 }
 
 fn trouble(error: fjall::Error) -> StoreError {
-    if no_space(&error) { StoreError::Full } else { StoreError::Unavailable(Box::new(error)) }
+    if no_space(&error) {
+        StoreError::Full
+    } else if is_spoiled(&error) {
+        StoreError::Corrupt(Box::new(error))
+    } else {
+        StoreError::Unavailable(Box::new(error))
+    }
+}
+
+/// Whether what was read is not what was written: it does not help to try again.
+fn is_spoiled(error: &fjall::Error) -> bool {
+    let is_cut = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof;
+    match error {
+        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => is_cut(error),
+        fjall::Error::Storage(_) => true,
+        fjall::Error::Decompress(_) | fjall::Error::InvalidTag(_) | fjall::Error::InvalidTrailer => true,
+        _ => false,
+    }
 }
 
 /// Whether somewhere beneath lies the disk's word that it is full.

@@ -107,7 +107,7 @@ impl Error for OpenError {
 /// Why a frame was not taken.
 #[derive(Clone, Debug)]
 pub enum AppendError {
-    /// There is no room for one more segment. Nothing was written; try again when there is.
+    /// There is no room for one more segment, or for the frame. Nothing was written that counts; try again when there is.
     Full,
     /// The records do not fit into a segment. Nothing was written.
     TooLarge {
@@ -126,7 +126,7 @@ pub enum AppendError {
 impl fmt::Display for AppendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AppendError::Full => f.write_str("there is no room for another segment of the journal"),
+            AppendError::Full => f.write_str("there is no room for more in the journal"),
             AppendError::TooLarge { bytes, bytes_max } => {
                 write!(f, "a frame of {bytes} bytes, and {bytes_max} is the most")
             }

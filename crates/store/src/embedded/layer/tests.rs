@@ -85,3 +85,41 @@ fn rows_of_partitions_come_in_order_of_their_keys() {
     assert_eq!(keys(&[5, 0, 0, 1, 0], &[5, 1, 0, 2, 0]), rows[3..5]);
     assert_eq!(keys(&[1], &[5]), rows[1..2]);
 }
+
+proptest::proptest! {
+    #[test]
+    fn what_is_taken_back_was_never_there(
+        before in proptest::collection::vec((0u8..5, 0u8..12, 0u8..12), 0..30),
+        under_way in proptest::collection::vec((0u8..5, 0u8..12, 0u8..12), 0..30),
+    ) {
+        let write = |layer: &mut Layer, &(kind, first, second): &(u8, u8, u8)| {
+            let name = |number: u8| Key::from(&[3, number][..]);
+            match kind {
+                0 => layer.put(name(first), value("a value"), false),
+                // Whoever says so knows it: nothing is below, and nothing was here.
+                1 if layer.get(&name(first)) == Said::Nothing => layer.put(name(first), value("new"), true),
+                1 | 2 => layer.delete(&name(first)),
+                3 => layer.put(name(first), value("b"), false),
+                _ => layer.clear(name(first), name(second)),
+            }
+        };
+        let (mut layer, mut expected) = (Layer::default(), Layer::default());
+        for each in &before {
+            layer.begin();
+            write(&mut layer, each);
+            write(&mut expected, each);
+        }
+        layer.begin();
+        under_way.iter().for_each(|each| write(&mut layer, each));
+        layer.take_back();
+        proptest::prop_assert!(layer.all().eq(expected.all()));
+        proptest::prop_assert_eq!((layer.cleared(), layer.bytes()), (expected.cleared(), expected.bytes()));
+        // Also what tells whether a deletion must stay.
+        for number in 0..12 {
+            let key = Key::from(&[3, number][..]);
+            layer.delete(&key);
+            expected.delete(&key);
+        }
+        proptest::prop_assert!(layer.all().eq(expected.all()));
+    }
+}

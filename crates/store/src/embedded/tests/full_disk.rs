@@ -2,10 +2,15 @@
 
 use punctual_core::{Change, EndState, PartitionId, Task};
 
+use bytes::Bytes;
+use futures_util::FutureExt;
+use punctual_core::Timestamp;
+
 use super::machine::{Machine, SEGMENT_BYTES, Simulated, rows_of};
 use crate::conformance::Owner;
 use crate::embedded::Hands;
-use crate::{Found, Recorded};
+use crate::embedded::disk::simulated::Fault;
+use crate::{Found, Recorded, Store, Swap};
 
 const MANY: u64 = 100_000;
 
@@ -47,8 +52,11 @@ async fn full_and_not(hands: Hands, machine: &Machine, set_full: impl Fn(&Machin
     let accepted = fill(&owner, 1).await;
     assert!(accepted.len() > 10, "{} tasks", accepted.len());
     for task in accepted.iter().take(8) {
-        // It begins and ends as if nothing were wrong, and beside something new that is refused.
-        owner.end(task, EndState::Succeeded, 2_000).await;
+        // It begins and ends as if nothing were wrong, and beside something new that is refused. A schedule that says
+        // how far it has come was taken for new, and held up the ends beside it.
+        let end = crate::conformance::end(EndState::Succeeded, 2_000);
+        let schedule = Change::Schedule("daily".into(), Some(Bytes::from_static(b"row")));
+        owner.record(vec![schedule, crate::conformance::ended(task, &end)]).await;
         let more = owner.task(MANY + 1, 1_000);
         assert_eq!(owner.try_record(vec![Change::Accepted(more)]).await, Recorded::Full);
     }
@@ -102,4 +110,71 @@ async fn a_store_that_waits_for_room_can_be_closed() {
     for task in accepted {
         assert!(is_live(&owner, &task).await);
     }
+}
+
+/// The disk says at last, when a frame is written, that it has no room for it: the store failed until it was opened
+/// again. Now it is as if nothing had been asked for, whatever part of the frame was written.
+#[tokio::test]
+async fn a_frame_that_finds_no_room_is_taken_back() {
+    let mut refused = 0;
+    for seed in 0..60 {
+        let machine = Machine::new(seed);
+        let store = machine.open().await.expect("it opens");
+        let owner = Owner::claim(&store, PartitionId(1)).await;
+        let tasks: Vec<Task> = (1..=40).map(|seq| owner.task(seq, 1_000)).collect();
+        owner.accept(&tasks[..2]).await;
+        let before = rows_of(&store).await;
+        machine.disk.fail_at(1, Fault::NoSpace);
+        let end = crate::conformance::end(EndState::Succeeded, 2_000);
+        // More than a page, so that seldom only the zeros behind it find no room.
+        let changes = || {
+            let new = tasks[2..39].iter().cloned().map(Change::Accepted);
+            std::iter::once(crate::conformance::ended(&tasks[0], &end)).chain(new).collect()
+        };
+        let answer = owner.try_record(changes()).await;
+        assert!(!store.has_failed(), "seed {seed}");
+        if answer == Recorded::Full {
+            refused += 1;
+            assert!(rows_of(&store).await == before, "seed {seed}: something was done");
+            machine.disk.fail_at(1, Fault::NoSpace);
+            let swap = store.compare_and_set(Timestamp::MIN, "a", None, Some(Bytes::new()), None).await;
+            assert!(swap.is_err() || matches!(swap, Ok(Swap::Done(_))), "seed {seed}");
+        } else {
+            assert_eq!(answer, Recorded::Done, "seed {seed}");
+        }
+        if seed.is_multiple_of(2) {
+            // What was refused does not come back.
+            let rows = rows_of(&store).await;
+            drop(store);
+            machine.die(seed / 2);
+            let store = machine.open().await.expect("it opens");
+            assert!(rows_of(&store).await == rows, "seed {seed}: after a crash something else is there");
+        } else {
+            owner.record(changes()).await;
+            owner.accept(&tasks[39..]).await;
+            assert!(!is_live(&owner, &tasks[0]).await && is_live(&owner, &tasks[2]).await);
+            let rows = rows_of(&store).await;
+            machine.disk.crash();
+            drop(store);
+            let store = machine.open().await.expect("it opens");
+            assert!(rows_of(&store).await == rows, "seed {seed}: it does not last");
+        }
+    }
+    assert!(refused > 20, "{refused} of 60 were refused");
+}
+
+/// Whoever gave up waiting for a frame that made a layer large left the layer behind: nobody took it down, and the
+/// store took nothing more for ever.
+#[tokio::test]
+async fn callers_who_give_up_leave_nothing_undone() {
+    let machine = Machine::new(5);
+    let store = machine.open_with(Hands::Threads).await.expect("it opens");
+    let owner = Owner::claim(&store, PartitionId(1)).await;
+    for seq in 1..500 {
+        let task = owner.task(seq, 1_000);
+        let _ = owner.try_record(vec![Change::Accepted(task)]).now_or_never();
+        tokio::task::yield_now().await;
+    }
+    owner.accept(&[owner.task(1_000, 1_000)]).await;
+    rows_of(&store).await;
 }

@@ -20,6 +20,7 @@ const EVERYTHING: Retention = Retention {
     finished_before: Timestamp::MAX,
     dead_before: Timestamp::MAX,
     identity_before: Timestamp::from_secs(7_200),
+    bytes_max: None,
 };
 
 /// Something that is asked of a store.

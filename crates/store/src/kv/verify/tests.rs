@@ -123,3 +123,14 @@ async fn rows_that_contradict_each_other_are_problems() {
     kv.write(&[], vec![Write::Put(Bytes::from_static(&[77]), Bytes::new())]).await.expect("written");
     assert!(describe().await.iter().any(|problem| problem.contains("nobody knows")));
 }
+
+#[tokio::test]
+async fn a_store_without_its_first_row_is_new_if_it_has_no_other() {
+    let kv = MemoryKv::new();
+    let store = KvStore::open(kv.clone(), 4).await.expect("it opens");
+    let describe = async || store.verify().await.expect("read").described;
+    kv.write(&[], vec![Write::Delete(keys::META)]).await.expect("deleted");
+    assert_eq!(describe().await, Vec::<String>::new(), "its process was killed before it wrote a row");
+    Owner::claim(&store, P).await;
+    assert!(describe().await[0].contains("what the store is is missing"));
+}
