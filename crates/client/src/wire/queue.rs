@@ -145,6 +145,9 @@ two_way! {
         /// How long a unique key is remembered after its task has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub identities: Option<Span>,
+        /// How many bytes of ended tasks a node keeps: beyond that the oldest go first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub bytes: Option<u64>,
     }
 }
 

@@ -161,6 +161,7 @@ fn retain(settings: &mut QueueSettings, wished: Change<wire::Retention>, default
             settings.keep_succeeded = default.keep_succeeded;
             settings.keep_dead = default.keep_dead;
             settings.keep_identities = default.keep_identities;
+            settings.keep_bytes = default.keep_bytes;
             return;
         }
         Change::Set(wished) => wished,
@@ -168,6 +169,7 @@ fn retain(settings: &mut QueueSettings, wished: Change<wire::Retention>, default
     settings.keep_succeeded = wished.succeeded.map_or(settings.keep_succeeded, Into::into);
     settings.keep_dead = wished.dead.map_or(settings.keep_dead, Into::into);
     settings.keep_identities = wished.identities.map_or(settings.keep_identities, Into::into);
+    settings.keep_bytes = wished.bytes.or(settings.keep_bytes);
 }
 
 fn secrets(texts: Vec<String>) -> Result<Vec<Secret>, Failure> {
@@ -228,6 +230,7 @@ fn shown(queue: &QueueView) -> wire::Queue {
             succeeded: Some(settings.keep_succeeded.into()),
             dead: Some(settings.keep_dead.into()),
             identities: Some(settings.keep_identities.into()),
+            bytes: settings.keep_bytes,
         },
         secrets: extras.secrets.len(),
         success: wire::Success {

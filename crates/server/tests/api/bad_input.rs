@@ -1,0 +1,66 @@
+//! Bad input gets a clear error, and changes nothing.
+
+use super::world::World;
+
+#[tokio::test]
+async fn bad_requests_are_refused_with_a_code_each() {
+    let world = World::new().await;
+    let tasks = "/v1/queues/q/tasks";
+    let too_long = format!(r#"{{"lane": "{}"}}"#, "x".repeat(501));
+    let too_large = format!(r#"{{"payload": "{}"}}"#, "x".repeat(300 * 1024));
+    for (method, path, body, status, code) in [
+        ("POST", tasks, "{", 400, "body_invalid"),
+        ("POST", tasks, "[1]", 422, "field_invalid"),
+        ("POST", tasks, r#"{"nmae": "x"}"#, 422, "field_invalid"),
+        ("POST", tasks, r#"{"delay": 5}"#, 422, "field_invalid"),
+        ("POST", tasks, r#"{"delay": "5"}"#, 422, "field_invalid"),
+        ("POST", tasks, r#"{"at": "2026-12-24T18:00:00"}"#, 422, "field_invalid"),
+        ("POST", tasks, r#"{"at": "2026-12-24T18:00:00", "timezone": "Mars/One"}"#, 422, "field_invalid"),
+        ("POST", tasks, r#"{"at": "2001-01-01T00:00:00Z"}"#, 422, "task_due_in_past"),
+        ("POST", tasks, r#"{"at": "2099-01-01T00:00:00Z", "delay": "1s"}"#, 422, "field_invalid"),
+        (
+            "POST",
+            tasks,
+            r#"{"at": "2099-01-01T00:00:00Z", "expires_at": "2098-01-01T00:00:00Z"}"#,
+            422,
+            "expires_before_due",
+        ),
+        ("POST", tasks, r#"{"lane": ""}"#, 422, "name_empty"),
+        ("POST", tasks, &too_long, 422, "name_too_long"),
+        ("POST", tasks, &too_large, 422, "payload_too_large"),
+        ("POST", tasks, r#"{"priority": 10}"#, 422, "setting_invalid"),
+        ("POST", tasks, r#"{"priority": 1, "lane": "x"}"#, 422, "priority_with_lane"),
+        ("POST", tasks, r#"{"payload": 1, "payload_base64": "MQ=="}"#, 422, "field_invalid"),
+        ("POST", tasks, r#"{"retry": "often"}"#, 422, "field_invalid"),
+        ("POST", "/v1/queues/a%20b/tasks", "{}", 422, "queue_name_invalid"),
+        ("GET", "/v1/tasks/nonsense", "", 404, "task_id_invalid"),
+        ("GET", "/v1/tasks?sate=dead", "", 400, "query_invalid"),
+        ("GET", "/v1/tasks?limit=0", "", 400, "query_invalid"),
+        ("GET", "/v1/tasks?cursor=nonsense", "", 400, "cursor_invalid"),
+        ("POST", "/v1/queues/q/reserve", r#"{"max": 1001}"#, 422, "setting_invalid"),
+        ("POST", "/v1/queues/q/reserve", r#"{"wait": "31s"}"#, 422, "setting_invalid"),
+        ("PUT", "/v1/queues/q", r#"{"timeout": "0s"}"#, 422, "setting_invalid"),
+        ("PUT", "/v1/queues/q", r#"{"secrets": ["short"]}"#, 422, "field_invalid"),
+        ("PUT", "/v1/queues/q", r#"{"success": {"codes": ["abc"]}}"#, 422, "field_invalid"),
+        ("GET", "/v1/queues/nobody", "", 404, "queue_not_found"),
+        ("POST", "/v1/queues/q:explode", "", 404, "not_found"),
+        ("GET", "/v2", "", 404, "not_found"),
+        ("PUT", "/v1/tasks", "", 405, "method_not_allowed"),
+        ("POST", "/schedule", r#"{"url": "http://example.com"}"#, 422, "field_invalid"),
+    ] {
+        let answer = world.ask(method, path, body).await;
+        let shown = &body[..body.len().min(80)];
+        assert_eq!(answer.problem(), (status, code.to_owned()), "{method} {path} {shown}: {}", answer.body);
+    }
+    let all = world.ask("GET", "/v1/tasks", "").await.json();
+    assert_eq!(all["tasks"].as_array().unwrap().len(), 0, "nothing was changed");
+}
+
+#[tokio::test]
+async fn every_problem_leads_to_a_page() {
+    let world = World::new().await;
+    let problem = world.ask("GET", "/v1/tasks/nonsense", "").await.json();
+    let page = world.ask("GET", problem["type"].as_str().unwrap(), "").await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("What to do"), "{}", page.body);
+}

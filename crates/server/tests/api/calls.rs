@@ -1,0 +1,86 @@
+//! Calls at a given time: what arrives, and what the answer does.
+
+use http::StatusCode;
+use punctual_client::wire::{Change, Http, HttpTarget, NewTask, QueueSettings, QueueTarget, State};
+use standardwebhooks::Webhook;
+
+use super::world::{Target, World, secs};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+#[tokio::test]
+async fn four_fields_schedule_a_call_and_it_arrives() {
+    let (world, mut target) = (World::new().await, Target::answering(StatusCode::OK).await);
+    let now = world.client.create("clock", &NewTask::new()).await.unwrap().task.at;
+    let now = serde_json::to_string(&now).unwrap();
+    let body = format!(
+        r#"{{"url": "{}/path?q=1", "verb": "PUT", "body": "{{\"a\": 11}}", "executionDateTime": {now}}}"#,
+        target.url
+    );
+    let answer = world.ask("POST", "/schedule", &body).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let id = answer.json()["id"].as_str().unwrap().to_owned();
+    let call = target.next().await;
+    assert_eq!((call.method.as_str(), call.uri.to_string().as_str()), ("PUT", "/path?q=1"));
+    assert_eq!(&call.body[..], br#"{"a": 11}"#, "a string is sent as its text");
+    assert_eq!(call.headers["idempotency-key"], id.as_str());
+    assert_eq!(
+        (&call.headers["punctual-attempt"], &call.headers["content-type"]),
+        (&"1".parse().unwrap(), &"application/json".parse().unwrap())
+    );
+    let result = world.client.result(&id, secs(10)).await.unwrap();
+    assert_eq!(result.state, State::Succeeded);
+    assert_eq!(world.ask("GET", &format!("/schedule/{id}"), "").await.json()["status"], "Done");
+}
+
+#[tokio::test]
+async fn a_queue_with_a_target_and_secrets_signs_what_it_sends() {
+    let (world, mut target) = (World::new().await, Target::answering(StatusCode::NO_CONTENT).await);
+    let settings = QueueSettings {
+        target: Change::Set(QueueTarget::Http(HttpTarget {
+            url: target.url.clone(),
+            ..HttpTarget::default()
+        })),
+        secrets: Change::Set(vec![SECRET.to_owned()]),
+        ..QueueSettings::default()
+    };
+    let queue = world.client.put_queue("hooks", &settings).await.unwrap();
+    assert_eq!(queue.secrets, 1);
+    world.client.create("hooks", &NewTask::new().payload(&"signed").unwrap()).await.unwrap();
+    let call = target.next().await;
+    Webhook::new(SECRET).unwrap().verify(&call.body, &call.headers).unwrap();
+}
+
+#[tokio::test]
+async fn a_target_that_gives_up_ends_the_task_and_one_that_fails_is_tried_again() {
+    let (world, mut gone) = (World::new().await, Target::answering(StatusCode::GONE).await);
+    let made = world.client.create("q", &NewTask::new().http(Http::post(&gone.url))).await.unwrap();
+    gone.next().await;
+    let result = world.client.result(&made.task.id, secs(10)).await.unwrap();
+    assert_eq!(result.state, State::Dead);
+    assert!(result.error.unwrap().contains("410"));
+    let mut broken = Target::answering(StatusCode::INTERNAL_SERVER_ERROR).await;
+    let made = world.client.create("q", &NewTask::new().http(Http::post(&broken.url))).await.unwrap();
+    broken.next().await;
+    let again = broken.next().await;
+    assert_eq!(again.headers["punctual-attempt"], "2");
+    assert!(!world.client.task(&made.task.id).await.unwrap().state.has_ended());
+}
+
+#[tokio::test]
+async fn what_may_not_be_called_is_refused_at_once() {
+    let world = World::new().await;
+    let own = format!("http://{}/", world.address);
+    for url in [
+        "http://10.0.0.1/",
+        "http://169.254.169.254/latest",
+        "ftp://example.com/",
+        "http://u:p@example.com/",
+        &own,
+    ] {
+        let made = world.client.create("q", &NewTask::new().http(Http::post(url))).await;
+        assert_eq!(made.unwrap_err().code(), Some("call_invalid"), "{url}");
+    }
+    let callback = NewTask { callback: Some("http://192.168.1.1/".to_owned()), ..NewTask::new() };
+    assert_eq!(world.client.create("q", &callback).await.unwrap_err().code(), Some("call_invalid"));
+}

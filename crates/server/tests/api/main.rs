@@ -1,0 +1,8 @@
+//! The API from outside: real requests to a real server on a real folder.
+
+mod bad_input;
+mod calls;
+mod queues;
+mod tasks;
+mod work;
+mod world;

@@ -1,0 +1,69 @@
+//! Queues and lanes over HTTP.
+
+use punctual_client::wire::{
+    Bury, Change, LaneName, LaneQuery, NewTask, PageQuery, QueueSettings, Reserve, State,
+};
+
+use super::world::{World, secs};
+
+#[tokio::test]
+async fn settings_are_put_patched_and_kept() {
+    let world = World::new().await;
+    let put = world
+        .ask("PUT", "/v1/queues/mail", r#"{"timeout": "2m", "concurrency": 3, "rate": {"starts": 10, "per": "1s"}, "retry": {"attempts": 4}}"#)
+        .await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let patched =
+        world.ask("PATCH", "/v1/queues/mail", r#"{"concurrency": null, "past": "run_now"}"#).await.json();
+    assert_eq!((&patched["timeout"], &patched["past"]), (&"PT2M".into(), &"run_now".into()));
+    assert!(patched.get("concurrency").is_none());
+    assert_eq!(patched["retry"]["attempts"], 4);
+    let stale = world.ask_with("PATCH", "/v1/queues/mail", &[("if-match", "\"1\"")], b"{}").await;
+    assert_eq!(stale.problem(), (412, "queue_changed".to_owned()));
+    let world = World::on(world.stop().await).await;
+    assert_eq!(world.ask("GET", "/v1/queues/mail", "").await.json(), patched);
+    assert_eq!(world.client.queues(&PageQuery::default()).await.unwrap().queues.len(), 1);
+}
+
+#[tokio::test]
+async fn a_queue_is_paused_purged_and_deleted() {
+    let world = World::new().await;
+    let tasks = vec![NewTask::new(); 3];
+    world.client.pause_queue("mail").await.unwrap();
+    world.client.create_many("mail", &tasks).await.unwrap();
+    let reserve = Reserve { max: Some(10), ..Reserve::default() };
+    assert_eq!(world.client.reserve("mail", &reserve).await.unwrap(), []);
+    let peeked = world.client.peek("mail", 10).await.unwrap();
+    assert_eq!(peeked.len(), 3);
+    let refused = world.client.delete_queue("mail").await.unwrap_err();
+    assert_eq!(refused.code(), Some("queue_not_empty"));
+    let purged = world.client.purge_queue("mail", &PageQuery::default()).await.unwrap();
+    assert_eq!((purged.matched, purged.changed), (3, 3));
+    world.client.delete_queue("mail").await.unwrap();
+    assert_eq!(world.client.queue("mail").await.unwrap_err().code(), Some("queue_not_found"));
+}
+
+#[tokio::test]
+async fn a_blocked_lane_is_listed_released_and_skipped() {
+    let world = World::new().await;
+    let tasks: Vec<NewTask> = (0..2).map(|_| NewTask::new().lane("x")).collect();
+    world.client.create_many("work", &tasks).await.unwrap();
+    let reserve = Reserve { max: Some(1), wait: Some(secs(5).into()), ..Reserve::default() };
+    let bury = async || {
+        let got = world.client.reserve("work", &reserve).await.unwrap().remove(0);
+        let bury = Bury { token: got.token, error: None };
+        assert_eq!(world.client.bury(&got.id, &bury).await.unwrap().state, State::Blocked);
+        got.id
+    };
+    let head = bury().await;
+    let blocked = LaneQuery { blocked: Some(true), ..LaneQuery::default() };
+    let lanes = world.client.lanes(&blocked).await.unwrap().lanes;
+    assert_eq!((lanes.len(), lanes[0].lane.as_str()), (1, "x"));
+    let name = LaneName { queue: "work".to_owned(), lane: "x".to_owned() };
+    world.client.release_lane(&name).await.unwrap();
+    assert_eq!(bury().await, head, "the head is tried again");
+    world.client.skip_lane(&name).await.unwrap();
+    assert_ne!(bury().await, head, "the lane goes on without it");
+    let none = QueueSettings { target: Change::Clear, ..QueueSettings::default() };
+    world.client.patch_queue("work", &none).await.unwrap();
+}

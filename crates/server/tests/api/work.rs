@@ -1,0 +1,85 @@
+//! Workers over HTTP.
+
+use punctual_client::wire::{Ack, Bury, Json, Nack, NewTask, Release, Reserve, State, Touch};
+
+use super::world::{World, secs};
+
+fn reserve(max: u32) -> Reserve {
+    Reserve { max: Some(max), wait: Some(secs(5).into()), ..Reserve::default() }
+}
+
+fn ack(token: &str) -> Ack {
+    Ack { token: token.to_owned(), result: Some(Json::of(&49).unwrap()) }
+}
+
+#[tokio::test]
+async fn a_worker_reserves_touches_and_acknowledges() {
+    let world = World::new().await;
+    let made = world.client.create("work", &NewTask::new().payload(&7).unwrap()).await.unwrap();
+    let got = world.client.reserve("work", &reserve(10)).await.unwrap();
+    assert_eq!((got.len(), got[0].id.as_str()), (1, made.task.id.as_str()));
+    assert_eq!((got[0].payload.as_ref().unwrap().text(), got[0].attempt), ("7", 1));
+    let (id, token) = (got[0].id.as_str(), got[0].token.as_str());
+    assert_eq!(world.client.task(id).await.unwrap().state, State::Reserved);
+    world.client.touch(id, &Touch { token: token.to_owned(), ttr: Some(secs(90).into()) }).await.unwrap();
+    assert_eq!(world.client.ack(id, &ack(token)).await.unwrap().state, State::Succeeded);
+    let result = world.client.result(id, secs(0)).await.unwrap();
+    assert_eq!(result.result.unwrap().text(), "49");
+    assert_eq!(world.client.ack(id, &ack(token)).await.unwrap_err().code(), Some("token_late"));
+}
+
+#[tokio::test]
+async fn a_long_poll_is_answered_as_soon_as_there_is_a_task() {
+    let world = World::new().await;
+    let waiting = tokio::spawn({
+        let client = world.client.clone();
+        async move { client.reserve("work", &reserve(1)).await.unwrap() }
+    });
+    let made = world.client.create("work", &NewTask::new()).await.unwrap();
+    assert_eq!(waiting.await.unwrap()[0].id, made.task.id);
+}
+
+#[tokio::test]
+async fn what_is_nacked_released_or_buried_goes_where_it_should() {
+    let world = World::new().await;
+    world.client.create("work", &NewTask::new()).await.unwrap();
+    let got = world.client.reserve("work", &reserve(1)).await.unwrap().remove(0);
+    let released = world.client.release(&got.id, &Release { token: got.token }).await.unwrap();
+    assert_eq!(released.state, State::Scheduled);
+    let got = world.client.reserve("work", &reserve(1)).await.unwrap().remove(0);
+    let nack = Nack { token: got.token, error: Some("busy".into()), delay: Some(secs(3600).into()) };
+    let nacked = world.client.nack(&got.id, &nack).await.unwrap();
+    assert_eq!((nacked.state, nacked.next_at.is_some()), (State::Retrying, true));
+    assert_eq!(world.client.task(&got.id).await.unwrap().last_error.as_deref(), Some("busy"));
+    world.client.run(&got.id).await.unwrap();
+    let got = world.client.reserve("work", &reserve(1)).await.unwrap().remove(0);
+    let bury = Bury { token: got.token, error: Some("broken".into()) };
+    assert_eq!(world.client.bury(&got.id, &bury).await.unwrap().state, State::Dead);
+    assert_eq!(world.client.kick(&got.id).await.unwrap().state, State::Scheduled);
+}
+
+#[tokio::test]
+async fn batches_answer_for_each() {
+    let world = World::new().await;
+    world.client.create_many("work", &vec![NewTask::new(); 3]).await.unwrap();
+    let mut got = world.client.reserve("work", &reserve(10)).await.unwrap();
+    while got.len() < 3 {
+        got.extend(world.client.reserve("work", &reserve(10)).await.unwrap());
+    }
+    let mut acks: Vec<_> = got.iter().map(|task| ack(&task.token).of(&task.id)).collect();
+    acks.push(ack("9.9").of(&got[0].id));
+    acks.push(ack("nonsense").of(&got[0].id));
+    acks.push(ack("1.1").of("no-id"));
+    let results = world.client.ack_many("work", &acks).await.unwrap();
+    let statuses: Vec<u16> = results.iter().map(|result| result.status).collect();
+    assert_eq!(statuses, [200, 200, 200, 409, 422, 404]);
+}
+
+#[tokio::test]
+async fn what_a_worker_holds_survives_a_restart_in_good_order() {
+    let world = World::new().await;
+    world.client.create("work", &NewTask::new()).await.unwrap();
+    let got = world.client.reserve("work", &reserve(1)).await.unwrap().remove(0);
+    let world = World::on(world.stop().await).await;
+    assert_eq!(world.client.ack(&got.id, &ack(&got.token)).await.unwrap().state, State::Succeeded);
+}

@@ -1,0 +1,158 @@
+//! What each test makes for itself: a server on a folder and a port of its own, a client, and a target to be called.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use punctual_client::Client;
+use punctual_server::call::Guard;
+use punctual_server::{Options, Server};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// A server that runs until it is stopped.
+pub struct World {
+    pub client: Client,
+    pub address: SocketAddr,
+    pub data: TempDir,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<()>,
+}
+
+impl World {
+    pub async fn new() -> World {
+        World::on(tempfile::tempdir().unwrap()).await
+    }
+
+    pub async fn on(data: TempDir) -> World {
+        let server = Server::start(options(data.path())).await.unwrap();
+        let address = server.address().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = tokio::spawn(async move {
+            server.run(async { stopped.await.unwrap_or_default() }).await.unwrap();
+        });
+        let client = Client::new(&format!("http://{address}")).unwrap();
+        World { client, address, data, stop, running }
+    }
+
+    /// Stops the server in good order, and leaves its folder.
+    pub async fn stop(self) -> TempDir {
+        self.stop.send(()).ok();
+        drop(self.client);
+        self.running.await.unwrap();
+        self.data
+    }
+
+    /// A request as `curl` would make it.
+    pub async fn ask(&self, method: &str, path: &str, body: &str) -> Answer {
+        self.ask_with(method, path, &[], body.as_bytes()).await
+    }
+
+    pub async fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.write_all(body).await.unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        Answer::read(&bytes)
+    }
+}
+
+pub fn options(data: &Path) -> Options {
+    Options {
+        data: data.to_owned(),
+        listen: ([127, 0, 0, 1], 0).into(),
+        guard: Guard::default(),
+        drain: Duration::from_secs(5),
+    }
+}
+
+/// An answer, as it came.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Answer {
+    fn read(bytes: &[u8]) -> Answer {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("it has a status");
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// The status and the code of a problem.
+    pub fn problem(&self) -> (u16, String) {
+        assert!(self.head.contains("application/problem+json"), "{}", self.head);
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status);
+        (self.status, problem["code"].as_str().unwrap().to_owned())
+    }
+}
+
+/// A call that came in.
+#[derive(Debug)]
+pub struct Call {
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// A server that is called, answers with whatever it is told, and tells of each call.
+pub struct Target {
+    pub url: String,
+    pub calls: mpsc::UnboundedReceiver<Call>,
+}
+
+impl Target {
+    pub async fn answering(status: StatusCode) -> Target {
+        let (came, calls) = mpsc::unbounded_channel();
+        let router = Router::new().fallback(take).with_state((came, status));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Target { url, calls }
+    }
+
+    pub async fn next(&mut self) -> Call {
+        self.calls.recv().await.unwrap()
+    }
+}
+
+async fn take(
+    State((came, status)): State<(mpsc::UnboundedSender<Call>, StatusCode)>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> (StatusCode, &'static str) {
+    came.send(Call { method, uri, headers, body }).ok();
+    (status, "{\"thanks\": true}")
+}
+
+pub fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
