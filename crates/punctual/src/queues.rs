@@ -34,6 +34,11 @@ impl<S: Store> Scheduler<S> {
         Ok(Scheduler { inner: self.inner.clone(), namespace: namespace.into() })
     }
 
+    /// The namespace of its queues.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// Changes a queue's settings; makes the queue if there is none. `pinned` and `priority` are decided when it is
     /// made, by this or by the first task: after that another value is refused as `setting_invalid`.
     pub async fn set_queue(&self, name: &str, settings: QueueSettings) -> Result<(), Error> {

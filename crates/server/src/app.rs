@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::call::Guard;
 use crate::extras::Extras;
+use crate::watch::Watch;
 
 /// The store that a server keeps its tasks in.
 pub type ServerStore = EmbeddedStore;
@@ -23,13 +24,14 @@ pub struct App(Arc<Shared>);
 struct Shared {
     scheduler: Scheduler,
     guard: Guard,
+    watch: Watch,
     extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
 }
 
 impl App {
     /// A server on this scheduler, which may call what this guard lets it.
-    pub fn new(scheduler: Scheduler, guard: Guard) -> App {
-        App(Arc::new(Shared { scheduler, guard, extras: std::sync::RwLock::default() }))
+    pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch) -> App {
+        App(Arc::new(Shared { scheduler, guard, watch, extras: std::sync::RwLock::default() }))
     }
 
     /// The scheduler.
@@ -40,6 +42,11 @@ impl App {
     /// What may be called.
     pub fn guard(&self) -> &Guard {
         &self.0.guard
+    }
+
+    /// Who sees what happens.
+    pub fn watch(&self) -> &Watch {
+        &self.0.watch
     }
 
     /// What a queue says about how its tasks are delivered, read from what lies beside its settings. The same bytes are

@@ -3,11 +3,14 @@
 pub mod api;
 mod app;
 pub mod call;
+mod callbacks;
 mod calls;
 mod delivery;
 mod error_pages;
 mod extras;
+mod metrics;
 mod serve;
+mod watch;
 
 pub use app::{App, Scheduler, ServerStore};
 pub use serve::{Options, Server, Trouble};

@@ -8,11 +8,14 @@ use std::time::Duration;
 use punctual::clock::Clock;
 use punctual::{EmbeddedStore, Error};
 use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
 
 use crate::api::router;
 use crate::app::{App, Scheduler};
 use crate::call::{Caller, CallerOptions, Guard};
+use crate::callbacks::send_results;
 use crate::calls::Calls;
+use crate::watch::Watch;
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -56,6 +59,8 @@ pub struct Server {
     listener: TcpListener,
     app: App,
     scheduler: Scheduler,
+    /// Sends results to those who asked for it.
+    sending: AbortHandle,
     drain: Duration,
 }
 
@@ -71,11 +76,13 @@ impl Server {
         let clock = Clock::system();
         let caller = Caller::new(CallerOptions::new(clock.clone(), guard.clone()));
         let calls = Calls::new(caller);
-        let scheduler = start_scheduler(&options.data, clock, calls.clone()).await;
+        let (watch, ended) = Watch::new(clock.clone());
+        let scheduler = start_scheduler(&options.data, clock, calls.clone(), watch.clone()).await;
         let scheduler = scheduler.map_err(Trouble::Scheduler)?;
-        let app = App::new(scheduler.clone(), guard);
+        let app = App::new(scheduler.clone(), guard, watch);
         calls.begin(app.clone());
-        Ok(Server { listener, app, scheduler, drain: options.drain })
+        let sending = tokio::spawn(send_results(app.clone(), ended)).abort_handle();
+        Ok(Server { listener, app, scheduler, sending, drain: options.drain })
     }
 
     /// Where it listens.
@@ -87,11 +94,19 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
         let serving = axum::serve(self.listener, router(self.app)).with_graceful_shutdown(stop);
         serving.await.ok();
-        self.scheduler.stop(self.drain).await
+        let stopped = self.scheduler.stop(self.drain).await;
+        // It holds the store, which others may want to open now.
+        self.sending.abort();
+        stopped
     }
 }
 
-async fn start_scheduler(data: &std::path::Path, clock: Clock, calls: Calls) -> Result<Scheduler, Error> {
+async fn start_scheduler(
+    data: &std::path::Path,
+    clock: Clock,
+    calls: Calls,
+    watch: Watch,
+) -> Result<Scheduler, Error> {
     let store = EmbeddedStore::open(data).await?;
-    punctual::Scheduler::builder().clock(clock).calls(calls).start(store).await
+    punctual::Scheduler::builder().clock(clock).observer(watch).calls(calls).start(store).await
 }

@@ -106,7 +106,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
     ("punctual-store", &["punctual-core"]),
     ("punctual", &["punctual-core", "punctual-store", "punctual-client"]),
     ("punctual-client", &[]),
-    ("punctual-server", &["punctual-core", "punctual", "punctual-client"]),
+    ("punctual-server", &["punctual-core", "punctual-store", "punctual", "punctual-client"]),
 ];
 const FOR_DEVELOPMENT: [&str; 2] = ["punctual-sim", "punctual-bench"];
 

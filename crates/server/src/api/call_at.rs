@@ -9,6 +9,7 @@ use punctual_client::wire::{self, CallAt, ScheduledCall};
 use super::ask::{self, Asker, surroundings};
 use super::create::{answered, drafter};
 use super::failure::Failure;
+use super::once::once;
 use super::reply::json;
 use super::tasks::look;
 use crate::app::App;
@@ -22,10 +23,15 @@ pub async fn schedule(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, Failure> {
-    let call: CallAt = ask::body(&bytes)?;
+    let scheduled = make(&app, &asker, &headers, &bytes);
+    once(&asker.scheduler, &headers, "/schedule", &bytes, scheduled).await
+}
+
+async fn make(app: &App, asker: &Asker, headers: &HeaderMap, bytes: &Bytes) -> Result<Response, Failure> {
+    let call: CallAt = ask::body(bytes)?;
     let queue = call.queue.clone().unwrap_or_else(|| QUEUE.to_owned());
     let (url, verb) = (call.url.clone(), call.verb.clone().unwrap_or_else(|| "POST".to_owned()));
-    let drafter = drafter(&app, &asker.scheduler, &queue, surroundings(&headers)).await?;
+    let drafter = drafter(app, &asker.scheduler, &queue, surroundings(headers)).await?;
     let drafted = drafter.draft(task_of(call))?;
     let scheduled = asker.scheduler.schedule(drafted.task).await?;
     let (status, task) = answered(&asker.scheduler, scheduled, drafted.preview).await?;

@@ -13,6 +13,7 @@ use punctual_core::QueueId;
 use super::ask::{Asker, surroundings, wants_minimal};
 use super::draft::{Drafted, Drafter, Surroundings};
 use super::failure::Failure;
+use super::once::once;
 use super::reply::{json, tagged};
 use super::view;
 use crate::app::{App, Scheduler};
@@ -26,20 +27,31 @@ pub async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Failure> {
-    let scheduler = asker.scheduler;
-    let drafter = drafter(&app, &scheduler, &queue, surroundings(&headers)).await?;
-    let minimal = wants_minimal(&headers);
-    if is_lines(&headers)? {
+    let path = format!("/v1/queues/{queue}/tasks");
+    let made = make(&app, &asker.scheduler, &queue, &headers, &body);
+    once(&asker.scheduler, &headers, &path, &body, made).await
+}
+
+async fn make(
+    app: &App,
+    scheduler: &Scheduler,
+    queue: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response, Failure> {
+    let drafter = drafter(app, scheduler, queue, surroundings(headers)).await?;
+    let minimal = wants_minimal(headers);
+    if is_lines(headers)? {
         let lines: Vec<&[u8]> = body.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).collect();
         let drafted = batch(lines.len(), lines.into_iter(), &drafter)?;
-        return Ok(lines_of(&schedule_many(&scheduler, drafted, minimal).await));
+        return Ok(lines_of(&schedule_many(scheduler, drafted, minimal).await));
     }
-    match Creation::read(&body)? {
-        Creation::One(task) => one(&scheduler, drafter.draft(*task)?, minimal).await,
+    match Creation::read(body)? {
+        Creation::One(task) => one(scheduler, drafter.draft(*task)?, minimal).await,
         Creation::Many(tasks) => {
             let texts = tasks.iter().map(|task| task.get().as_bytes());
             let drafted = batch(tasks.len(), texts, &drafter)?;
-            let results = schedule_many(&scheduler, drafted, minimal).await;
+            let results = schedule_many(scheduler, drafted, minimal).await;
             Ok(json(StatusCode::OK, &wire::Results { results }))
         }
     }

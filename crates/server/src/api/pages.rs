@@ -1,11 +1,12 @@
 //! What is asked about the server itself: whether it is well, and what a code means.
 
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::header;
 
 use super::ask::Asker;
 use super::failure::Failure;
+use crate::app::App;
 use crate::error_pages;
 
 /// `GET /healthz`: the process lives.
@@ -17,6 +18,13 @@ pub async fn healthz() -> &'static str {
 pub async fn readyz(asker: Asker) -> Result<&'static str, Failure> {
     asker.scheduler.load().await?;
     Ok("ready\n")
+}
+
+/// `GET /metrics`
+pub async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
+    let load = app.scheduler().load().await?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], app.watch().metrics().text(load)).into_response())
 }
 
 /// `GET /errors/{code}`

@@ -8,7 +8,7 @@ use punctual_client::wire;
 
 use super::failure::Failure;
 use super::list::Verb;
-use super::{call_at, create, lanes, list, pages, queues, tasks, work};
+use super::{call_at, create, events, lanes, list, pages, queues, tasks, work};
 use crate::app::App;
 
 /// A batch of ten thousand tasks fits, with payloads of a few KiB each.
@@ -24,6 +24,8 @@ pub fn router(app: App) -> Router {
         .route("/v1/lanes", get(lanes::list))
         .route("/v1/lanes:release", post(lanes::release))
         .route("/v1/lanes:skip", post(lanes::skip))
+        .route("/v1/events", get(events::events))
+        .route("/metrics", get(pages::metrics))
         .route("/healthz", get(pages::healthz))
         .route("/readyz", get(pages::readyz))
         .route("/errors/{code}", get(pages::error))

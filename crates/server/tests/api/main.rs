@@ -4,5 +4,6 @@ mod bad_input;
 mod calls;
 mod queues;
 mod tasks;
+mod telling;
 mod work;
 mod world;

@@ -1,0 +1,97 @@
+//! `GET /v1/events`: what happens, as it happens, as server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::sse::{self, KeepAlive, Sse};
+use futures_util::{Stream, StreamExt, stream};
+use punctual::{Attempt, EndState, EndedTask, Found, Task, TaskId, TaskView, WaitState};
+use punctual_client::wire::{Event, EventData, EventKind, EventQuery, Task as WireTask};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::ask::{Asker, Query};
+use super::draft::moment_of;
+use super::view;
+use crate::app::{App, Scheduler};
+use crate::watch::Happening;
+
+/// `GET /v1/events`
+pub async fn events(
+    State(app): State<App>,
+    asker: Asker,
+    Query(query): Query<EventQuery>,
+) -> Sse<impl Stream<Item = Result<sse::Event, Infallible>>> {
+    let happenings = stream::unfold(app.watch().listen(), next);
+    let scheduler = asker.scheduler;
+    let events = happenings.filter_map(move |happening| {
+        let event = happening.and_then(|happening| event(&scheduler, &happening));
+        let wanted = event.filter(|event| {
+            query.kind.is_none_or(|kind| kind == event.kind)
+                && query.queue.as_deref().is_none_or(|queue| event.data.queue.as_deref() == Some(queue))
+        });
+        std::future::ready(wanted.and_then(|event| written(&event)).map(Ok))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default())
+}
+
+/// The next happening; `None` in place of those that a slow listener has missed.
+async fn next(
+    mut happenings: Receiver<Arc<Happening>>,
+) -> Option<(Option<Arc<Happening>>, Receiver<Arc<Happening>>)> {
+    match happenings.recv().await {
+        Ok(happening) => Some((Some(happening), happenings)),
+        Err(RecvError::Lagged(_)) => Some((None, happenings)),
+        Err(RecvError::Closed) => None,
+    }
+}
+
+fn written(event: &Event) -> Option<sse::Event> {
+    let data = serde_json::to_string(event).ok()?;
+    Some(sse::Event::default().id(&event.id).event(event.kind.as_str()).data(data))
+}
+
+fn event(scheduler: &Scheduler, happening: &Happening) -> Option<Event> {
+    let now = scheduler.now();
+    let (kind, id, revision, task) = match happening {
+        Happening::Created(task) => (EventKind::TaskCreated, task.id, task.revision, shown(scheduler, task)),
+        Happening::Waits(task) => {
+            let is_blocked = task.state == WaitState::Blocked;
+            let kind = if is_blocked { EventKind::LaneBlocked } else { EventKind::TaskRetrying };
+            (kind, task.id, task.revision, shown(scheduler, task))
+        }
+        Happening::Started(Attempt { token, .. }) => (EventKind::TaskStarted, token.id, token.attempt, None),
+        Happening::Ended(ended) => {
+            let EndedTask { task, end } = ended;
+            let kind = match end.state {
+                EndState::Succeeded => EventKind::TaskSucceeded,
+                EndState::Dead => EventKind::TaskDead,
+                EndState::Cancelled => EventKind::TaskCancelled,
+                EndState::Expired => EventKind::TaskExpired,
+            };
+            let view = TaskView { found: Found::Ended(ended.clone()), running: None };
+            (kind, task.id, task.revision, of_queue(scheduler, task.id, &view))
+        }
+    };
+    let queue = scheduler.queue_of(id)?.to_string();
+    let lane = task.as_ref().and_then(|task| task.lane.clone());
+    Some(Event {
+        specversion: "1.0".to_owned(),
+        id: format!("{id}.{}.{revision}", kind.as_str()),
+        source: "/".to_owned(),
+        kind,
+        subject: Some(id.to_string()),
+        time: moment_of(now),
+        data: EventData { queue: Some(queue), lane, task, lateness: None },
+    })
+}
+
+fn shown(scheduler: &Scheduler, task: &Task) -> Option<WireTask> {
+    let view = TaskView { found: Found::Live(task.clone()), running: None };
+    of_queue(scheduler, task.id, &view)
+}
+
+fn of_queue(scheduler: &Scheduler, id: TaskId, view: &TaskView) -> Option<WireTask> {
+    view::task(view, &scheduler.queue_of(id)?, false)
+}

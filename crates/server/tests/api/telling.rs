@@ -1,0 +1,92 @@
+//! What the server tells: the same answer again, results to a URL, events, metrics.
+
+use futures_util::StreamExt;
+use http::StatusCode;
+use punctual_client::wire::{Ack, EventKind, EventQuery, Json, NewTask, Reserve};
+use serde_json::Value;
+
+use super::world::{Target, World, secs};
+
+const TASKS: &str = "/v1/queues/mail/tasks";
+
+#[tokio::test]
+async fn the_same_idempotency_key_gets_the_first_answer_again() {
+    let world = World::new().await;
+    let key = [("idempotency-key", "\"8e03978e-40d5\"")];
+    let body = br#"{"delay": "1h"}"#;
+    let first = world.ask_with("POST", TASKS, &key, body).await;
+    let again = world.ask_with("POST", TASKS, &key, body).await;
+    assert_eq!((first.status, &first.body), (again.status, &again.body));
+    assert!(again.head.contains("location: /v1/tasks/"), "{}", again.head);
+    let other = world.ask_with("POST", TASKS, &key, br#"{"delay": "2h"}"#).await;
+    assert_eq!(other.problem(), (422, "idempotency_key_reused".to_owned()));
+    let empty = world.ask_with("POST", TASKS, &[("idempotency-key", "")], body).await;
+    assert_eq!(empty.problem(), (400, "idempotency_key_invalid".to_owned()));
+    let world = World::on(world.stop().await).await;
+    let later = world.ask_with("POST", TASKS, &key, body).await;
+    assert_eq!(first.body, later.body, "it is remembered across a restart");
+    let all = world.ask("GET", "/v1/tasks?queue=mail", "").await.json();
+    assert_eq!(all["tasks"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_whose_request_was_refused_is_free_again() {
+    let world = World::new().await;
+    let key = [("idempotency-key", "k")];
+    assert_eq!(world.ask_with("POST", TASKS, &key, br#"{"dealy": "1h"}"#).await.status, 422);
+    assert_eq!(world.ask_with("POST", TASKS, &key, br#"{"delay": "1h"}"#).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_result_is_sent_to_whoever_asked_for_it() {
+    let (world, mut target) = (World::new().await, Target::answering(StatusCode::OK).await);
+    let task = NewTask { callback: Some(format!("{}/done", target.url)), ..NewTask::new().name("sum") };
+    let made = world.client.create("work", &task).await.unwrap();
+    let reserve = Reserve { wait: Some(secs(5).into()), ..Reserve::default() };
+    let got = world.client.reserve("work", &reserve).await.unwrap().remove(0);
+    let ack = Ack { token: got.token, result: Some(Json::of(&[4, 9]).unwrap()) };
+    world.client.ack(&got.id, &ack).await.unwrap();
+    let call = target.next().await;
+    let sent: Value = serde_json::from_slice(&call.body).unwrap();
+    assert_eq!(call.uri, "/done");
+    assert_eq!((&sent["id"], &sent["state"]), (&made.task.id.into(), &"succeeded".into()));
+    assert_eq!((&sent["result"], &sent["name"]), (&serde_json::json!([4, 9]), &"sum".into()));
+}
+
+#[tokio::test]
+async fn events_tell_the_life_of_a_task() {
+    let world = World::new().await;
+    let query = EventQuery { queue: Some("work".to_owned()), kind: None };
+    let mut events = std::pin::pin!(world.client.events(&query).await.unwrap());
+    let made = world.client.create("work", &NewTask::new()).await.unwrap();
+    world.client.create("other", &NewTask::new()).await.unwrap();
+    let reserve = Reserve { wait: Some(secs(5).into()), ..Reserve::default() };
+    let got = world.client.reserve("work", &reserve).await.unwrap().remove(0);
+    world.client.ack(&got.id, &Ack { token: got.token, result: None }).await.unwrap();
+    for kind in [EventKind::TaskCreated, EventKind::TaskStarted, EventKind::TaskSucceeded] {
+        let event = events.next().await.unwrap().unwrap();
+        assert_eq!((event.kind, event.subject.as_deref()), (kind, Some(made.task.id.as_str())));
+    }
+}
+
+#[tokio::test]
+async fn metrics_count_what_happened() {
+    let (world, mut target) = (World::new().await, Target::answering(StatusCode::OK).await);
+    let http = punctual_client::wire::Http::post(&target.url);
+    let made = world.client.create("q", &NewTask::new().http(http)).await.unwrap();
+    target.next().await;
+    world.client.result(&made.task.id, secs(10)).await.unwrap();
+    let text = world.ask("GET", "/metrics", "").await.body;
+    for line in [
+        "punctual_tasks_created_total 1",
+        "punctual_attempts_total{outcome=\"succeeded\"} 1",
+        "punctual_tasks_ended_total{state=\"succeeded\"} 1",
+        "punctual_task_lateness_seconds_count 1",
+        "punctual_attempts_running 0",
+        "punctual_store_troubles_total 0",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    assert_eq!(world.ask("GET", "/healthz", "").await.status, 200);
+    assert_eq!(world.ask("GET", "/readyz", "").await.status, 200);
+}
