@@ -6,6 +6,7 @@ use bytes::Bytes;
 use punctual::EmbeddedStore;
 use punctual_core::QueueId;
 use rustc_hash::FxHashMap;
+use tokio::sync::watch;
 
 use crate::call::Guard;
 use crate::extras::Extras;
@@ -25,13 +26,16 @@ struct Shared {
     scheduler: Scheduler,
     guard: Guard,
     watch: Watch,
+    /// Whether the server is stopping.
+    stopping: watch::Sender<bool>,
     extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
 }
 
 impl App {
     /// A server on this scheduler, which may call what this guard lets it.
     pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch) -> App {
-        App(Arc::new(Shared { scheduler, guard, watch, extras: std::sync::RwLock::default() }))
+        let (stopping, extras) = (watch::Sender::new(false), std::sync::RwLock::default());
+        App(Arc::new(Shared { scheduler, guard, watch, stopping, extras }))
     }
 
     /// The scheduler.
@@ -47,6 +51,16 @@ impl App {
     /// Who sees what happens.
     pub fn watch(&self) -> &Watch {
         &self.0.watch
+    }
+
+    /// Lets go whoever would stay for ever.
+    pub fn stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
+    /// Returns when the server is stopping.
+    pub async fn stopping(&self) {
+        self.0.stopping.subscribe().wait_for(|stopping| *stopping).await.ok();
     }
 
     /// What a queue says about how its tasks are delivered, read from what lies beside its settings. The same bytes are

@@ -90,15 +90,36 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Serves until `stop`, then finishes what is under way.
+    /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let serving = axum::serve(self.listener, router(self.app)).with_graceful_shutdown(stop);
-        serving.await.ok();
-        let stopped = self.scheduler.stop(self.drain).await;
+        let Server { listener, app, scheduler, sending, drain } = self;
+        let told = app.clone();
+        let told = async move {
+            stop.await;
+            told.stop();
+        };
+        let serving = axum::serve(listener, router(app.clone())).with_graceful_shutdown(told);
+        let serving = async {
+            tokio::select! {
+                _ = serving => {}
+                // Somebody keeps a request open: it is cut.
+                () = async { app.stopping().await; sleep(drain).await } => {}
+            }
+        };
+        let stopping = async {
+            app.stopping().await;
+            scheduler.stop(drain).await
+        };
+        let ((), stopped) = tokio::join!(serving, stopping);
         // It holds the store, which others may want to open now.
-        self.sending.abort();
+        sending.abort();
         stopped
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a stop does not wait for ever")]
+async fn sleep(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 async fn start_scheduler(

@@ -33,6 +33,7 @@ pub async fn events(
         });
         std::future::ready(wanted.and_then(|event| written(&event)).map(Ok))
     });
+    let events = events.take_until(Box::pin(async move { app.stopping().await }));
     Sse::new(events).keep_alive(KeepAlive::default())
 }
 

@@ -70,6 +70,23 @@ async fn events_tell_the_life_of_a_task() {
 }
 
 #[tokio::test]
+async fn whoever_listens_or_waits_does_not_hold_up_a_stop() {
+    let world = World::new().await;
+    let mut events = Box::pin(world.client.events(&EventQuery::default()).await.unwrap());
+    let waiting = tokio::spawn({
+        let client = world.client.clone();
+        let reserve = Reserve { wait: Some(secs(30).into()), ..Reserve::default() };
+        async move { client.reserve("work", &reserve).await }
+    });
+    world.client.create("work", &NewTask::new().after(secs(3600))).await.unwrap();
+    assert_eq!(events.next().await.unwrap().unwrap().kind, EventKind::TaskCreated);
+    let stopped = tokio::time::timeout(secs(4), world.stop()).await;
+    assert!(stopped.is_ok(), "five seconds is how long a stop waits for those who do not let go");
+    assert!(waiting.await.unwrap().is_err());
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
 async fn metrics_count_what_happened() {
     let (world, mut target) = (World::new().await, Target::answering(StatusCode::OK).await);
     let http = punctual_client::wire::Http::post(&target.url);
