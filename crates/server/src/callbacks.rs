@@ -33,7 +33,7 @@ struct Sent {
 }
 
 /// Schedules a call for each task that ended and has a callback, until there are no more.
-pub async fn send_results(app: App, mut ended: mpsc::UnboundedReceiver<EndedTask>) {
+pub async fn send_results(app: App, mut ended: mpsc::Receiver<EndedTask>) {
     while let Some(ended) = ended.recv().await {
         let Some(task) = callback_of(&app, &ended) else { continue };
         loop {

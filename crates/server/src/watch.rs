@@ -12,6 +12,9 @@ use crate::metrics::Metrics;
 /// So many happenings are kept for a listener that is slow; then it misses some, and is told.
 const HAPPENINGS_KEPT: usize = 4_096;
 
+/// So many results can wait to be sent. More at once than tasks can end in seconds are lost, and that is logged.
+const RESULTS_KEPT: usize = 100_000;
+
 /// Something that happened to a task.
 #[derive(Clone, Debug)]
 pub enum Happening {
@@ -33,13 +36,13 @@ struct Shared {
     clock: Clock,
     metrics: Metrics,
     happenings: broadcast::Sender<Arc<Happening>>,
-    results: mpsc::UnboundedSender<EndedTask>,
+    results: mpsc::Sender<EndedTask>,
 }
 
 impl Watch {
     /// A watch, and where tasks come out that ended and whose result somebody wants to be sent.
-    pub fn new(clock: Clock) -> (Watch, mpsc::UnboundedReceiver<EndedTask>) {
-        let (results, wanted) = mpsc::unbounded_channel();
+    pub fn new(clock: Clock) -> (Watch, mpsc::Receiver<EndedTask>) {
+        let (results, wanted) = mpsc::channel(RESULTS_KEPT);
         let happenings = broadcast::Sender::new(HAPPENINGS_KEPT);
         (Watch(Arc::new(Shared { clock, metrics: Metrics::default(), happenings, results })), wanted)
     }
@@ -101,8 +104,8 @@ impl Shared {
                 self.metrics.ended(end.state);
                 let ended = || EndedTask { task: task.clone(), end: end.clone() };
                 self.tell(|| Happening::Ended(ended()));
-                if wants_result(task) {
-                    self.results.send(ended()).ok();
+                if wants_result(task) && self.results.try_send(ended()).is_err() {
+                    eprintln!("punctual: the result of {} is not sent: too many are waiting", task.id);
                 }
             }
             _ => {}

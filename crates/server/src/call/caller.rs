@@ -13,7 +13,7 @@ use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use punctual::clock::Clock;
 use punctual::system_time;
-use punctual_core::{Attempt, Outcome, Timestamp};
+use punctual_core::{Attempt, Outcome};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::timeout;
@@ -30,8 +30,6 @@ use super::{Call, Guard};
 pub struct CallerOptions {
     /// Tells the time for signatures.
     pub clock: Clock,
-    /// Since when this process runs its tasks: what was due before may have been called by another.
-    pub owned_since: Timestamp,
     /// Which addresses may be called.
     pub guard: Guard,
     /// How names are resolved.
@@ -60,7 +58,6 @@ impl CallerOptions {
     /// The usual settings.
     pub fn new(clock: Clock, guard: Guard) -> CallerOptions {
         CallerOptions {
-            owned_since: clock.now().wall,
             clock,
             guard,
             resolver: Arc::new(SystemResolver::default()),
@@ -85,7 +82,6 @@ pub struct Caller(Arc<Inner>);
 struct Inner {
     client: Client<Connector, Full<Bytes>>,
     clock: Clock,
-    owned_since: Timestamp,
     body_max: usize,
     result_max: usize,
     roots: usize,
@@ -114,7 +110,6 @@ impl Caller {
         Caller(Arc::new(Inner {
             client,
             clock: options.clock,
-            owned_since: options.owned_since,
             body_max: options.body_max,
             result_max: options.result_max,
             roots: roots_known,
@@ -180,9 +175,8 @@ impl Inner {
     }
 
     fn outcome(&self, answer: &Answer, host: &str, attempt: &Attempt, rules: &QueueRules) -> Outcome {
-        let repeated = attempt.token.attempt > 1 || attempt.spec.at < self.owned_since;
         let now = system_time(self.clock.now().wall);
-        match rules.success.judge(answer.status, &answer.headers, repeated, now) {
+        match rules.success.judge(answer.status, &answer.headers, attempt.may_be_repeated, now) {
             Verdict::Done => Outcome::Succeeded(answer.result(self.result_max)),
             Verdict::Retry(retry_after) => Outcome::Failed { error: answer.error(host).into(), retry_after },
             Verdict::GiveUp => Outcome::GaveUp(answer.error(host).into()),

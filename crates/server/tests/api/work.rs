@@ -9,7 +9,7 @@ fn reserve(max: u32) -> Reserve {
 }
 
 fn ack(token: &str) -> Ack {
-    Ack { token: token.to_owned(), result: Some(Json::of(&49).unwrap()) }
+    Ack { token: token.to_owned(), result: Some(Json::of(&49).expect("a number is JSON")) }
 }
 
 #[tokio::test]

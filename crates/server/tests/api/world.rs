@@ -29,17 +29,17 @@ pub struct World {
 
 impl World {
     pub async fn new() -> World {
-        World::on(tempfile::tempdir().unwrap()).await
+        World::on(tempfile::tempdir().expect("the machine can do this")).await
     }
 
     pub async fn on(data: TempDir) -> World {
-        let server = Server::start(options(data.path())).await.unwrap();
-        let address = server.address().unwrap();
+        let server = Server::start(options(data.path())).await.expect("the machine can do this");
+        let address = server.address().expect("the machine can do this");
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
-            server.run(async { stopped.await.unwrap_or_default() }).await.unwrap();
+            server.run(async { stopped.await.unwrap_or_default() }).await.expect("the machine can do this");
         });
-        let client = Client::new(&format!("http://{address}")).unwrap();
+        let client = Client::new(&format!("http://{address}")).expect("the machine can do this");
         World { client, address, data, stop, running }
     }
 
@@ -47,7 +47,7 @@ impl World {
     pub async fn stop(self) -> TempDir {
         self.stop.send(()).ok();
         drop(self.client);
-        self.running.await.unwrap();
+        self.running.await.expect("the machine can do this");
         self.data
     }
 
@@ -57,7 +57,7 @@ impl World {
     }
 
     pub async fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut stream = TcpStream::connect(self.address).await.expect("the machine can do this");
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {}\r\n",
             body.len()
@@ -66,10 +66,10 @@ impl World {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
         request.push_str("\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        stream.write_all(body).await.unwrap();
+        stream.write_all(request.as_bytes()).await.expect("the machine can do this");
+        stream.write_all(body).await.expect("the machine can do this");
         let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).await.unwrap();
+        stream.read_to_end(&mut bytes).await.expect("the machine can do this");
         Answer::read(&bytes)
     }
 }
@@ -108,7 +108,7 @@ impl Answer {
         assert!(self.head.contains("application/problem+json"), "{}", self.head);
         let problem = self.json();
         assert_eq!(problem["status"], self.status);
-        (self.status, problem["code"].as_str().unwrap().to_owned())
+        (self.status, problem["code"].as_str().expect("the machine can do this").to_owned())
     }
 }
 
@@ -124,32 +124,32 @@ pub struct Call {
 /// A server that is called, answers with whatever it is told, and tells of each call.
 pub struct Target {
     pub url: String,
-    pub calls: mpsc::UnboundedReceiver<Call>,
+    pub calls: mpsc::Receiver<Call>,
 }
 
 impl Target {
     pub async fn answering(status: StatusCode) -> Target {
-        let (came, calls) = mpsc::unbounded_channel();
+        let (came, calls) = mpsc::channel(100);
         let router = Router::new().fallback(take).with_state((came, status));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("the machine can do this");
+        let url = format!("http://{}", listener.local_addr().expect("the machine can do this"));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Target { url, calls }
     }
 
     pub async fn next(&mut self) -> Call {
-        self.calls.recv().await.unwrap()
+        self.calls.recv().await.expect("the machine can do this")
     }
 }
 
 async fn take(
-    State((came, status)): State<(mpsc::UnboundedSender<Call>, StatusCode)>,
+    State((came, status)): State<(mpsc::Sender<Call>, StatusCode)>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, &'static str) {
-    came.send(Call { method, uri, headers, body }).ok();
+    came.try_send(Call { method, uri, headers, body }).ok();
     (status, "{\"thanks\": true}")
 }
 
