@@ -19,6 +19,10 @@
 #[cfg(feature = "client")]
 mod client;
 pub mod wire;
+#[cfg(feature = "client")]
+mod worker;
 
 #[cfg(feature = "client")]
 pub use client::{Cause, Client, ClientBuilder, Created, Creating, Error};
+#[cfg(feature = "client")]
+pub use worker::{Failure, Job, Summary, Worker};

@@ -7,3 +7,4 @@ mod failures;
 mod requests;
 mod server;
 mod streams;
+mod worker;

@@ -5,6 +5,7 @@ mod tasks;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -26,6 +27,8 @@ pub use tasks::Tasks;
 /// A server, and all that a test wants to know of it.
 #[derive(Clone)]
 pub struct Server {
+    /// Nobody can connect while this is set.
+    pub is_down: Arc<AtomicBool>,
     connections: mpsc::Sender<DuplexStream>,
     pub world: Arc<World>,
 }
@@ -70,7 +73,7 @@ impl Server {
         });
         let app = Router::new().fallback(answer).with_state(world.clone());
         tokio::spawn(async { axum::serve(Listener(incoming), app).await });
-        Server { connections, world }
+        Server { is_down: Arc::default(), connections, world }
     }
 
     pub fn client(&self) -> Client {
@@ -79,7 +82,7 @@ impl Server {
 
     pub fn client_with(&self, more: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
         let builder = more(Client::builder("http://punctual.test"));
-        builder.build_over(Connector(self.connections.clone())).expect("the address is good")
+        builder.build_over(Connector { server: self.clone() }).expect("the address is good")
     }
 
     /// The next request whose line contains this goes wrong.
@@ -184,7 +187,9 @@ impl axum::serve::Listener for Listener {
 
 /// Makes connections of memory.
 #[derive(Clone)]
-struct Connector(mpsc::Sender<DuplexStream>);
+struct Connector {
+    server: Server,
+}
 
 impl tower_service::Service<Uri> for Connector {
     type Response = Wire;
@@ -195,14 +200,15 @@ impl tower_service::Service<Uri> for Connector {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connections = self.0.clone();
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let server = self.server.clone();
         Box::pin(async move {
-            if uri.host() == Some("nobody.test") {
+            if server.is_down.load(Ordering::Relaxed) {
+                server.world.has_changed();
                 return Err(std::io::ErrorKind::ConnectionRefused.into());
             }
             let (ours, theirs) = tokio::io::duplex(64 * 1024);
-            connections.send(theirs).await.map_err(|_| std::io::ErrorKind::ConnectionRefused)?;
+            server.connections.send(theirs).await.map_err(|_| std::io::ErrorKind::ConnectionRefused)?;
             Ok(Wire(TokioIo::new(ours)))
         })
     }

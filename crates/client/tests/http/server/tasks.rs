@@ -69,6 +69,10 @@ impl Tasks {
         self.tasks.get_mut(id).ok_or_else(no_such_task)
     }
 
+    pub fn state(&self, id: &str) -> State {
+        self.tasks[id].state
+    }
+
     pub fn count(&self, state: State) -> usize {
         self.tasks.values().filter(|task| task.state == state).count()
     }
@@ -141,6 +145,12 @@ impl Tasks {
             });
         }
         reserved
+    }
+
+    /// Takes a task away from its worker, as if its time to run were over.
+    pub fn take_away(&mut self, id: &str) {
+        self.tokens.remove(id);
+        self.tasks.get_mut(id).expect("it is there").state = State::Retrying;
     }
 
     /// What a report does: the task is the worker's no longer, and stands as said.
