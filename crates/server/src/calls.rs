@@ -39,7 +39,8 @@ impl Executor for Calls {
         let shared = self.0.clone();
         Box::pin(async move {
             let app = shared.app().await;
-            let Some(call) = Delivery::decode(&attempt.spec.delivery).and_then(|delivery| delivery.call) else {
+            let Some(call) = Delivery::decode(&attempt.spec.delivery).and_then(|delivery| delivery.call)
+            else {
                 return Outcome::GaveUp("the task does not say what is to be called".into());
             };
             let rules = rules(app, &attempt).await;

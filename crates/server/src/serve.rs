@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use punctual::clock::Clock;
@@ -13,6 +14,9 @@ use crate::api::router;
 use crate::app::{App, Scheduler};
 use crate::call::{Caller, CallerOptions, Guard};
 use crate::calls::Calls;
+
+/// How long answers may still go out after the scheduler has stopped.
+const LAST_ANSWERS_MAX: Duration = Duration::from_secs(1);
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -85,9 +89,26 @@ impl Server {
 
     /// Serves until `stop`, then finishes what is under way.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+        let (told, mut stopping) = tokio::sync::watch::channel(false);
+        let stop = async move {
+            stop.await;
+            told.send_replace(true);
+        };
         let serving = axum::serve(self.listener, router(self.app)).with_graceful_shutdown(stop);
-        serving.await.ok();
-        self.scheduler.stop(self.drain).await
+        let stopped = async {
+            stopping.wait_for(|is_told| *is_told).await.ok();
+            self.scheduler.stop(self.drain).await
+        };
+        let (mut serving, mut stopped) = (pin!(serving.into_future()), pin!(stopped));
+        // Who waits for a task or a result is answered because the scheduler stops. A client that keeps its connection
+        // busy for longer must not keep the server.
+        tokio::select! {
+            _ = &mut serving => stopped.await,
+            result = &mut stopped => {
+                tokio::time::timeout(LAST_ANSWERS_MAX, serving).await.ok();
+                result
+            }
+        }
     }
 }
 

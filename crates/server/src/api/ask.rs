@@ -86,6 +86,9 @@ pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
     }
     let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     number.parse().map(Some).map_err(|_| {
-        Failure::new("task_changed", format!("If-Match {text} is no ETag of ours: send the one you were given"))
+        Failure::new(
+            "task_changed",
+            format!("If-Match {text} is no ETag of ours: send the one you were given"),
+        )
     })
 }

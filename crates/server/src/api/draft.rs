@@ -133,9 +133,8 @@ impl Drafter<'_> {
     }
 
     fn check_call(&self, field: &str, call: &Call) -> Result<(), Failure> {
-        call.check(self.guard).map_err(|error| {
-            Failure::new("call_invalid", error.to_string()).at(field, error.to_string())
-        })
+        call.check(self.guard)
+            .map_err(|error| Failure::new("call_invalid", error.to_string()).at(field, error.to_string()))
     }
 }
 
@@ -166,9 +165,10 @@ pub fn body(http: &mut wire::Http, payload: Option<Bytes>) -> Result<Option<Byte
         (None, body) => body.map(|body| body.0.into()),
     };
     match (body, payload) {
-        (Some(_), Some(_)) => {
-            Err(Failure::field("http.body", "the payload is what is sent: give `http.body` or `payload`, not both"))
-        }
+        (Some(_), Some(_)) => Err(Failure::field(
+            "http.body",
+            "the payload is what is sent: give `http.body` or `payload`, not both",
+        )),
         (body, payload) => Ok(body.or(payload)),
     }
 }

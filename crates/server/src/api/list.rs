@@ -262,7 +262,8 @@ pub async fn purge(scheduler: &Scheduler, queue: &str) -> Result<wire::Changed, 
     let filter = wire::Filter { queue: Some(queue.to_owned()), ..wire::Filter::default() };
     let mut all = wire::Changed::default();
     loop {
-        let request = wire::ByFilter { filter: filter.clone(), cursor: all.next.take(), ..Default::default() };
+        let request =
+            wire::ByFilter { filter: filter.clone(), cursor: all.next.take(), ..Default::default() };
         let done = do_to_all(scheduler, Deed::Cancel, request).await?;
         all.matched += done.matched;
         all.changed += done.changed;

@@ -4,9 +4,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use punctual::{
-    Error, OnExhausted, Past, Priority, QueueSettings, QueueView, Rate, Refusal, RetryPolicy,
-};
+use punctual::{Error, OnExhausted, Past, Priority, QueueSettings, QueueView, Rate, Refusal, RetryPolicy};
 use punctual_client::wire::{self, Change};
 
 use super::ask::{self, Asker, Query, if_match};
@@ -77,7 +75,9 @@ async fn write(
     let written = asker.scheduler.write_queue(name, expected, |settings, extras| {
         let (before, extras) = match whole {
             // Whether it is paused is no setting.
-            true => (QueueSettings { paused: settings.paused, ..QueueSettings::default() }, Extras::default()),
+            true => {
+                (QueueSettings { paused: settings.paused, ..QueueSettings::default() }, Extras::default())
+            }
             false => (settings.clone(), Extras::decode(extras)),
         };
         let changed = change(app, &wished, &before, extras);
@@ -105,10 +105,11 @@ fn change(
         Change::Clear => RetryPolicy::DEFAULT,
         Change::Set(retry) => retry_policy(&retry)?,
     };
-    settings.on_exhausted = set(wished.on_exhausted, settings.on_exhausted, default.on_exhausted, |it| match it {
-        wire::OnExhausted::Block => OnExhausted::Block,
-        wire::OnExhausted::DeadLetter => OnExhausted::DeadLetter,
-    });
+    settings.on_exhausted =
+        set(wished.on_exhausted, settings.on_exhausted, default.on_exhausted, |it| match it {
+            wire::OnExhausted::Block => OnExhausted::Block,
+            wire::OnExhausted::DeadLetter => OnExhausted::DeadLetter,
+        });
     settings.priority = match wished.priority {
         Change::Keep => settings.priority,
         Change::Clear => default.priority,
@@ -170,11 +171,15 @@ fn retain(settings: &mut QueueSettings, wished: Change<wire::Retention>, default
 }
 
 fn secrets(texts: Vec<String>) -> Result<Vec<Secret>, Failure> {
-    let read = |text: &String| Secret::parse(text).map_err(|error| Failure::field("secrets", error.to_string()));
+    let read =
+        |text: &String| Secret::parse(text).map_err(|error| Failure::field("secrets", error.to_string()));
     texts.iter().map(read).collect()
 }
 
-fn succeed(mut success: crate::call::Success, wished: wire::Success) -> Result<crate::call::Success, Failure> {
+fn succeed(
+    mut success: crate::call::Success,
+    wished: wire::Success,
+) -> Result<crate::call::Success, Failure> {
     let codes = |field: &str, texts: &[String]| {
         Codes::parse(texts).map_err(|error| Failure::field(field, error.to_string()))
     };

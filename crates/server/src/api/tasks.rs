@@ -41,11 +41,7 @@ async fn show(
 }
 
 /// A task as it is, and as it is answered.
-pub async fn look(
-    scheduler: &Scheduler,
-    id: TaskId,
-    full: bool,
-) -> Result<(wire::Task, TaskView), Failure> {
+pub async fn look(scheduler: &Scheduler, id: TaskId, full: bool) -> Result<(wire::Task, TaskView), Failure> {
     let found = scheduler.find(id).await?.ok_or(Error::NotFound)?;
     let queue = scheduler.queue_of(id).ok_or(Error::NotFound)?;
     let task = view::task(&found, &queue, full).ok_or(Error::NotFound)?;

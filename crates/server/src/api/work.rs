@@ -129,11 +129,7 @@ pub async fn touch(asker: Asker, ask::Task(id): ask::Task, bytes: Bytes) -> Resu
     Ok(json(StatusCode::OK, &touch_one(&asker.scheduler, id, touch).await?))
 }
 
-async fn touch_one(
-    scheduler: &Scheduler,
-    id: TaskId,
-    touch: wire::Touch,
-) -> Result<wire::Touched, Failure> {
+async fn touch_one(scheduler: &Scheduler, id: TaskId, touch: wire::Touch) -> Result<wire::Touched, Failure> {
     let token = token(id, &touch.token)?;
     known(scheduler, id)?;
     let more = touch.ttr.map_or(TOUCH, Into::into);
@@ -218,11 +214,7 @@ pub async fn reports<I: Item>(asker: Asker, bytes: Bytes) -> Result<Response, Fa
     Ok(json(StatusCode::OK, &wire::Results { results }))
 }
 
-fn read_report(
-    scheduler: &Scheduler,
-    id: &str,
-    report: impl Says,
-) -> Result<(Token, Report), Failure> {
+fn read_report(scheduler: &Scheduler, id: &str, report: impl Says) -> Result<(Token, Report), Failure> {
     let id = task_id(id)?;
     let (text, report) = report.says()?;
     known(scheduler, id)?;
