@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use hdrhistogram::Histogram;
 use punctual::clock::Clock;
-use punctual_client::wire::{Ack, AckItem, NewTask, Reserve, Span};
+use punctual_client::wire::{Ack, AckItem, NewTask, Reserve};
 use punctual_client::{Client, Error};
+use punctual_core::BootTime;
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -72,6 +73,8 @@ struct Run {
 /// What one connection has seen.
 struct Seen {
     answers: Histogram<u64>,
+    /// When the last answer came.
+    last: BootTime,
     failures: u64,
     first_failure: Option<Error>,
 }
@@ -123,7 +126,7 @@ impl Bench {
                 self.seconds,
                 words::grouped(tasks)
             ));
-            if mode == Mode::Reserve && tasks >= self.fill {
+            if hands.iter().all(|hand| hand.is_finished()) {
                 break;
             }
             before = tasks;
@@ -133,11 +136,13 @@ impl Bench {
         for hand in hands {
             let seen = hand.await.map_err(|died| Trouble::failed(format!("a connection died: {died}")))?;
             all.answers.add(&seen.answers).ok();
+            all.last = all.last.max(seen.last);
             all.failures += seen.failures;
             all.first_failure = all.first_failure.or(seen.first_failure);
         }
         bar.finish_and_clear();
-        Ok((all, run.clock.now().boot.since(began)))
+        let took = all.last.since(began).max(Duration::from_millis(1));
+        Ok((all, took))
     }
 
     fn report(
@@ -204,7 +209,7 @@ impl Seen {
     fn new() -> Seen {
         let answers =
             Histogram::new_with_bounds(1, ANSWER_MICROS_MAX, 3).expect("the bounds are constant and right");
-        Seen { answers, failures: 0, first_failure: None }
+        Seen { answers, last: BootTime::default(), failures: 0, first_failure: None }
     }
 }
 
@@ -218,9 +223,11 @@ async fn work(run: Arc<Run>, mode: Mode) -> Seen {
             Mode::Reserve => run.reserve().await,
         };
         match done {
-            Ok(0) => {}
+            // There is nothing left to take out.
+            Ok(0) => return seen,
             Ok(tasks) => {
-                let micros = run.clock.now().boot.since(began).as_micros();
+                seen.last = run.clock.now().boot;
+                let micros = seen.last.since(began).as_micros();
                 seen.answers.saturating_record(u64::try_from(micros).unwrap_or(u64::MAX));
                 run.tasks.fetch_add(tasks, Ordering::Relaxed);
             }
@@ -251,8 +258,7 @@ impl Run {
 
     /// The time for both is the time of an answer.
     async fn reserve(&self) -> Result<u64, Error> {
-        let wait = Some(Span::from_secs(1));
-        let reserve = Reserve { max: Some(self.batch), wait, ..Reserve::default() };
+        let reserve = Reserve { max: Some(self.batch), ..Reserve::default() };
         let tasks = self.client.reserve(&self.queue, &reserve).await?;
         if tasks.is_empty() {
             return Ok(0);

@@ -10,6 +10,7 @@ use http_body_util::Empty;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use punctual::FolderTrouble;
+use punctual_client::Error;
 use punctual_client::wire::Moment;
 use serde_json::json;
 
@@ -86,6 +87,7 @@ async fn server(remote: &Remote) -> Finding {
                 Some(Trouble::new(Exit::NotReached, text).hint("it starts or stops: try again in a moment")),
             )
         }
+        Err(error @ Error::Unreachable(_)) => (format!("none at {server}"), Some(Trouble::of(error, server))),
         Err(error) => (format!("nothing that we understand at {server}"), Some(Trouble::of(error, server))),
     };
     Finding { name: "server", text, trouble }

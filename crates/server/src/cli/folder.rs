@@ -76,7 +76,9 @@ pub async fn verified(folder: &Path) -> Result<Verified, FolderError> {
 impl Verify {
     /// Checks it.
     pub async fn run(self, remote: &Remote) -> Outcome {
-        let found = verified(&self.folder).await.map_err(|error| stopped_first(&error, "verified"))?;
+        let found = verified(&self.folder)
+            .await
+            .map_err(|error| stopped_first(&error, "to look at a server that runs, use `punctual check`"))?;
         let report = &found.rows;
         if remote.json {
             print_json(&json!({
@@ -85,8 +87,8 @@ impl Verify {
             }))?;
         } else {
             let rows = words::count(report.rows, "row");
-            let (live, ended) = (words::grouped(report.live), words::grouped(report.ended));
-            print(&format!("{rows} read: {live} tasks live, {ended} ended."))?;
+            let (live, ended) = (words::count(report.live, "task"), words::grouped(report.ended));
+            print(&format!("{rows} read: {live} live, {ended} ended."))?;
         }
         if report.problems == 0 {
             return if remote.json { Ok(()) } else { print("All is well.") };
@@ -106,8 +108,12 @@ impl Backup {
             let text = format!("there is no data folder at {}", self.folder.display());
             return Err(Trouble::new(Exit::NotThere, text));
         }
-        let store =
-            EmbeddedStore::open(&self.folder).await.map_err(|error| stopped_first(&error, "copied"))?;
+        let store = EmbeddedStore::open(&self.folder).await.map_err(|error| {
+            stopped_first(
+                &error,
+                "a server cannot copy its folder while it runs yet; stop it, copy, start it again",
+            )
+        })?;
         let bar = progress("copying");
         let shown = bar.clone();
         let copied = store.backup(&self.to, move |copied| {
@@ -134,7 +140,9 @@ impl Restore {
         let bar = progress("copying");
         let copied = EmbeddedStore::restore(&self.from, &self.folder).await;
         bar.finish_and_clear();
-        let copied = copied.map_err(|error| stopped_first(&error, "restored from"))?;
+        let copied = copied.map_err(|error| {
+            stopped_first(&error, "restore from a backup, or from a folder that no server uses")
+        })?;
         let here = Here::system();
         let due = due_in(&self.folder, here.now).await?;
         if remote.json {
@@ -167,13 +175,11 @@ impl Restore {
     }
 }
 
-/// A server that runs has the folder, and cannot be asked for a copy.
-fn stopped_first(error: &FolderError, what: &str) -> Trouble {
+/// A server that runs has the folder.
+fn stopped_first(error: &FolderError, hint: &str) -> Trouble {
     let trouble = of_folder(error);
     match error.trouble {
-        FolderTrouble::InUse { .. } => trouble.hint(format!(
-            "a folder can be {what} only while no server uses it: a server cannot copy its folder while it runs yet"
-        )),
+        FolderTrouble::InUse { .. } => trouble.hint(hint),
         _ => trouble,
     }
 }

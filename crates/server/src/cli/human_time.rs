@@ -43,7 +43,7 @@ pub struct NotUnderstood {
 }
 
 /// What can be written, for whoever wrote something else.
-pub const EXAMPLES: &str = "write it like \"in 90m\", \"tomorrow 9:00 Europe/Paris\", \"next monday 8:30\", \"24 dec 18:00\" or \"2026-12-24 18:00\"";
+const EXAMPLES: &str = "write it like \"in 90m\", \"tomorrow 9:00 Europe/Paris\", \"next monday 8:30\", \"24 dec 18:00\" or \"2026-12-24 18:00\"";
 
 impl fmt::Display for NotUnderstood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

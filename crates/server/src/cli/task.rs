@@ -153,7 +153,7 @@ async fn result(remote: &Remote, id: &str, wait: Duration) -> Outcome {
         }
     };
     let state = result.state;
-    remote.show(&result, |result| result.result.as_ref().map(ToString::to_string).unwrap_or_default())?;
+    remote.show(&result, |result| result.result.as_ref().map(words::json).unwrap_or_default())?;
     let why = result.error.map(|error| format!(": {error}")).unwrap_or_default();
     match state {
         State::Succeeded => Ok(()),

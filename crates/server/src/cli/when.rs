@@ -16,15 +16,7 @@ impl Chosen {
     pub fn understand(flag: &str, text: &str, here: &Here) -> Result<Chosen, Trouble> {
         match human_time::understand(text, here.now, &here.zone) {
             Ok(when) => Ok(Chosen { when }),
-            Err(error) => {
-                let said = error.to_string();
-                let trouble = Trouble::usage(format!("{flag} {said}"));
-                Err(if said.contains(human_time::EXAMPLES) {
-                    trouble
-                } else {
-                    trouble.hint(human_time::EXAMPLES)
-                })
-            }
+            Err(error) => Err(Trouble::usage(format!("{flag} {error}"))),
         }
     }
 

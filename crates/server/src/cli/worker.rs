@@ -44,7 +44,7 @@ pub struct Worker {
     #[arg(long, value_name = "DURATION", default_value = "30s")]
     drain: Span,
     /// Post each payload here, in place of a command: 2xx is done, 410 gives up, others are tried again
-    #[arg(long, value_name = "URL", conflicts_with = "command", required_unless_present = "command")]
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
     post: Option<String>,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND")]

@@ -121,12 +121,14 @@ pub fn attempt() -> Attempt {
         spec: Arc::new(Spec::new(Target::Destination("a".into()), at)),
         partition: PartitionId(0),
         timeout: LONG,
+        may_be_repeated: false,
     }
 }
 
 pub fn attempt_no(number: u32) -> Attempt {
     let mut attempt = attempt();
     attempt.token.attempt = number;
+    attempt.may_be_repeated = number > 1;
     attempt
 }
 

@@ -100,7 +100,7 @@ struct Call {
     #[arg(long, value_name = "HEADER", requires = "url", value_parser = header)]
     header: Vec<(String, String)>,
     /// What is sent, in place of the payload: JSON if it is JSON, else bytes; @FILE or @- as curl has it
-    #[arg(long, value_name = "BODY", requires = "url")]
+    #[arg(long, value_name = "BODY", requires = "url", conflicts_with_all = ["payload", "text", "file"])]
     body: Option<String>,
 }
 

@@ -37,7 +37,9 @@ impl fmt::Display for Program {
 impl Program {
     /// A command that can be found. Finding out with the first task would bury it.
     pub fn new(words: Vec<String>) -> Result<Program, Trouble> {
-        let name = words.first().ok_or_else(|| Trouble::usage("name the command after --"))?;
+        let name = words.first().ok_or_else(|| {
+            Trouble::usage("nothing to do the tasks with: name a command after --, or a URL with --post")
+        })?;
         let is_there = if name.contains('/') {
             std::path::Path::new(name).is_file()
         } else {
