@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use punctual::clock::Clock;
@@ -16,6 +17,9 @@ use crate::call::{Caller, CallerOptions, Guard};
 use crate::callbacks::send_results;
 use crate::calls::Calls;
 use crate::watch::Watch;
+
+/// How long answers may still go out after the scheduler has stopped.
+const LAST_ANSWERS_MAX: Duration = Duration::from_secs(1);
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -99,27 +103,24 @@ impl Server {
             told.stop();
         };
         let serving = axum::serve(listener, router(app.clone())).with_graceful_shutdown(told);
-        let serving = async {
-            tokio::select! {
-                _ = serving => {}
-                // Somebody keeps a request open: it is cut.
-                () = async { app.stopping().await; sleep(drain).await } => {}
-            }
-        };
-        let stopping = async {
+        let stopped = async {
             app.stopping().await;
             scheduler.stop(drain).await
         };
-        let ((), stopped) = tokio::join!(serving, stopping);
+        let (mut serving, mut stopped) = (pin!(serving.into_future()), pin!(stopped));
+        // Who waits for a task or a result is answered because the scheduler stops. A client that keeps its connection
+        // busy for longer must not keep the server.
+        let stopped = tokio::select! {
+            _ = &mut serving => stopped.await,
+            result = &mut stopped => {
+                tokio::time::timeout(LAST_ANSWERS_MAX, serving).await.ok();
+                result
+            }
+        };
         // It holds the store, which others may want to open now.
         sending.abort();
         stopped
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a stop does not wait for ever")]
-async fn sleep(time: Duration) {
-    tokio::time::sleep(time).await;
 }
 
 async fn start_scheduler(

@@ -1,0 +1,84 @@
+//! Which server is asked, and how its answers are shown.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use punctual_client::Client;
+use serde::Serialize;
+
+use super::trouble::Trouble;
+
+/// What all commands understand.
+#[derive(Args, Clone, Debug)]
+pub struct Remote {
+    /// The server to ask
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8700",
+        env = "PUNCTUAL_SERVER",
+        help_heading = "Everywhere"
+    )]
+    pub server: String,
+    /// The key that opens it
+    #[arg(
+        long,
+        global = true,
+        value_name = "KEY",
+        env = "PUNCTUAL_KEY",
+        hide_env_values = true,
+        help_heading = "Everywhere"
+    )]
+    pub key: Option<String>,
+    /// Answers for programs: JSON as the server sent it, one object to a line
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub json: bool,
+}
+
+impl Remote {
+    /// A client of that server.
+    pub fn client(&self) -> Result<Client, Trouble> {
+        self.client_with(32)
+    }
+
+    /// A client that keeps so many connections.
+    pub fn client_with(&self, connections: usize) -> Result<Client, Trouble> {
+        let mut builder = Client::builder(&self.server).idle_max(connections);
+        if let Some(key) = &self.key {
+            builder = builder.key(key);
+        }
+        builder.build().map_err(|error| {
+            Trouble::of(error, &self.server)
+                .hint("--server (or PUNCTUAL_SERVER) looks like http://127.0.0.1:8700")
+        })
+    }
+
+    /// What became of a request, with what to do if nothing did.
+    pub fn heard<T>(&self, answer: Result<T, punctual_client::Error>) -> Result<T, Trouble> {
+        answer.map_err(|error| Trouble::of(error, &self.server))
+    }
+
+    /// Shows an answer: as JSON if that was asked for, else as `people` would read it.
+    pub fn show<T: Serialize>(&self, answer: &T, people: impl FnOnce(&T) -> String) -> Result<(), Trouble> {
+        if self.json { print_json(answer) } else { print(&people(answer)) }
+    }
+}
+
+/// One line of JSON on stdout.
+pub fn print_json(answer: &impl Serialize) -> Result<(), Trouble> {
+    let line = serde_json::to_string(answer).map_err(|error| Trouble::failed(format!("no JSON: {error}")))?;
+    print(&line)
+}
+
+/// Text on stdout, and the end of its line.
+pub fn print(text: &str) -> Result<(), Trouble> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    match writeln!(io::stdout().lock(), "{}", text.trim_end_matches('\n')) {
+        // Whoever reads has read enough (`| head`).
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| Trouble::failed(format!("cannot write to stdout: {error}"))),
+    }
+}

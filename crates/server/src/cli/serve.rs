@@ -1,0 +1,140 @@
+//! `punctual serve`: starts a server, says how to use it, and stops it when told to.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+use ipnet::IpNet;
+use punctual_client::wire::Span;
+use punctual_server::call::{Guard, Ports};
+use punctual_server::{Options, Server, Trouble as ServerTrouble};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::Outcome;
+use super::ask::{Remote, print, print_json};
+use super::trouble::{Exit, Trouble};
+
+/// Starts a server: tasks over HTTP, kept in a folder of this machine.
+#[derive(Args)]
+pub struct Serve {
+    /// Where the tasks are kept; made if it is not there
+    #[arg(long, value_name = "DIR", default_value = "punctual-data", env = "PUNCTUAL_DATA")]
+    data: PathBuf,
+    /// Where it listens; port 0 takes one that is free
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8700", env = "PUNCTUAL_LISTEN")]
+    listen: SocketAddr,
+    /// A network that may be called although it is not public, such as 10.0.0.0/8; may be repeated
+    #[arg(long, value_name = "CIDR", env = "PUNCTUAL_ALLOW_NET", value_delimiter = ',')]
+    allow_net: Vec<IpNet>,
+    /// A port that may be called besides the usual ones (80, 443, 8080, 8443), or `any`; may be repeated
+    #[arg(long, value_name = "PORT", env = "PUNCTUAL_ALLOW_PORT", value_delimiter = ',', value_parser = port)]
+    allow_port: Vec<PortRule>,
+    /// How long what runs may go on when the server stops
+    #[arg(long, value_name = "DURATION", default_value = "30s", env = "PUNCTUAL_DRAIN")]
+    drain: Span,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PortRule {
+    One(u16),
+    Any,
+}
+
+fn port(text: &str) -> Result<PortRule, String> {
+    match (text, text.parse()) {
+        ("any", _) => Ok(PortRule::Any),
+        (_, Ok(port)) if port > 0 => Ok(PortRule::One(port)),
+        _ => Err("a port is a number from 1 to 65535, or `any`".into()),
+    }
+}
+
+impl Serve {
+    /// Serves until SIGTERM or SIGINT.
+    pub async fn run(self, remote: &Remote) -> Outcome {
+        if !self.listen.ip().is_loopback() {
+            let safe = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), self.listen.port());
+            return Err(Trouble::usage(format!(
+                "{} can be reached by other machines, and there are no API keys yet: anyone could schedule calls from yours",
+                self.listen
+            ))
+            .hint(format!("listen on {safe}, and let a proxy that asks who is there pass requests on")));
+        }
+        let options = Options {
+            data: self.data.clone(),
+            listen: self.listen,
+            guard: self.guard(),
+            drain: self.drain.into(),
+        };
+        // Before the server is there, so that no signal is missed.
+        let stop = stop_signal()?;
+        let server = Server::start(options).await.map_err(not_started)?;
+        let address = server.address().map_err(|error| Trouble::failed(format!("not listening: {error}")))?;
+        self.announce(address, remote.json)?;
+        server
+            .run(stop)
+            .await
+            .map_err(|error| Trouble::failed(format!("the scheduler did not stop well: {error}")))
+    }
+
+    fn guard(&self) -> Guard {
+        let mut guard = Guard { allow: self.allow_net.clone(), ..Guard::default() };
+        for rule in &self.allow_port {
+            match (rule, &mut guard.ports) {
+                (PortRule::Any, ports) => *ports = Ports::Any,
+                (PortRule::One(port), Ports::These(ports)) => ports.push(*port),
+                (PortRule::One(_), Ports::Any) => {}
+            }
+        }
+        guard
+    }
+
+    fn announce(&self, address: SocketAddr, json: bool) -> Outcome {
+        let data = std::path::absolute(&self.data).unwrap_or_else(|_| self.data.clone());
+        let url = format!("http://{address}");
+        if json {
+            return print_json(&json!({"url": url, "data": data, "pid": std::process::id()}));
+        }
+        let ports = match self.guard().ports {
+            Ports::Any => "any port".to_owned(),
+            Ports::These(ports) => {
+                let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+                format!("ports {}", ports.join(", "))
+            }
+        };
+        let networks: Vec<String> = self.allow_net.iter().map(|network| format!(", {network}")).collect();
+        print(&format!(
+            "punctual listens on {url}
+  data   {}
+  calls  the public internet{} ({ports}), and any port of this machine,
+         because only this machine can ask it to
+  try    curl {url}/v1/queues/hello/tasks -d '{{\"delay\": \"10s\", \"payload\": \"hello\"}}'
+  stop   Ctrl-C; what runs may go on for {}",
+            data.display(),
+            networks.concat(),
+            super::words::length(self.drain.into()),
+        ))
+    }
+}
+
+/// Ready when the process is told to stop.
+pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Trouble> {
+    let listening =
+        |kind| signal(kind).map_err(|error| Trouble::failed(format!("no signals can be heard: {error}")));
+    let (mut terminate, mut interrupt) =
+        (listening(SignalKind::terminate())?, listening(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+fn not_started(trouble: ServerTrouble) -> Trouble {
+    match trouble {
+        ServerTrouble::Listen(..) => Trouble::failed(trouble),
+        ServerTrouble::Scheduler(punctual::Error::Folder(error)) => super::trouble::of_folder(&error),
+        ServerTrouble::Scheduler(error) => Trouble::new(Exit::Folder, error),
+    }
+}

@@ -1,0 +1,100 @@
+//! Tables for people: aligned columns without lines, so that they can be copied and cut.
+
+use std::io::IsTerminal;
+
+use comfy_table::{Cell, Color, Table, presets};
+use punctual_client::wire::State;
+
+/// A row of texts; a column that is empty in all rows is left out.
+pub struct Rows {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<Text>>,
+}
+
+/// What stands in a cell.
+pub struct Text {
+    text: String,
+    color: Option<Color>,
+}
+
+impl<T: Into<String>> From<T> for Text {
+    fn from(text: T) -> Text {
+        Text { text: text.into(), color: None }
+    }
+}
+
+/// A state in its color.
+pub fn state(state: State) -> Text {
+    let color = match state {
+        State::Scheduled | State::Cancelled => None,
+        State::Running | State::Reserved => Some(Color::Cyan),
+        State::Retrying => Some(Color::Yellow),
+        State::Succeeded => Some(Color::Green),
+        State::Blocked | State::Dead | State::Expired => Some(Color::Red),
+    };
+    Text { text: state.to_string(), color }
+}
+
+/// What may not be there.
+pub fn maybe(text: Option<impl ToString>) -> Text {
+    text.map(|text| text.to_string()).unwrap_or_default().into()
+}
+
+impl Rows {
+    /// A table with these columns.
+    pub fn new<const N: usize>(header: [&'static str; N]) -> Rows {
+        Rows { header: header.to_vec(), rows: Vec::new() }
+    }
+
+    /// One more row.
+    pub fn push<const N: usize>(&mut self, row: [Text; N]) {
+        debug_assert_eq!(self.header.len(), N);
+        self.rows.push(row.into());
+    }
+
+    /// The table, or `nothing` if it has no rows.
+    pub fn shown(self, nothing: &str) -> String {
+        if self.rows.is_empty() { nothing.to_owned() } else { self.written(true) }
+    }
+
+    /// The table without its first line: names and values.
+    pub fn pairs(self) -> String {
+        self.written(false)
+    }
+
+    fn written(self, with_header: bool) -> String {
+        let used: Vec<bool> = (0..self.header.len())
+            .map(|column| self.rows.iter().any(|row| !row[column].text.is_empty()))
+            .collect();
+        let wanted = |column: usize| used[column] || !with_header;
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING);
+        if with_header {
+            table.set_header(
+                self.header.iter().enumerate().filter(|(column, _)| wanted(*column)).map(|(_, name)| *name),
+            );
+        }
+        let is_colored = colors_are_wanted();
+        if is_colored {
+            table.enforce_styling();
+        }
+        for row in self.rows {
+            let cells = row.into_iter().enumerate().filter(|(column, _)| wanted(*column));
+            table.add_row(cells.map(|(_, Text { text, color })| match color {
+                Some(color) if is_colored => Cell::new(text).fg(color),
+                _ => Cell::new(text),
+            }));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+        lines.join("\n")
+    }
+}
+
+/// Only for a terminal, and not for whoever asked for none (<https://no-color.org>).
+pub fn colors_are_wanted() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && std::io::stdout().is_terminal()
+}

@@ -1,0 +1,118 @@
+//! Tasks, queues and lanes: added, looked at, changed.
+
+use crate::program::Server;
+
+#[test]
+fn a_task_goes_through_its_life() {
+    let server = Server::start();
+    let said = server.run(&[
+        "task",
+        "add",
+        "mail",
+        "--payload",
+        r#"{"to": "ana"}"#,
+        "--at",
+        "in 90m",
+        "--name",
+        "letter",
+    ]);
+    let said = said.with(0);
+    assert!(said.err.starts_with("due ") && said.err.contains("in 1h 30m"), "{said:#?}");
+    let id = said.out.trim();
+    let full = server.run(&["task", "get", id, "--json"]).with(0).json();
+    assert_eq!(full["payload"]["to"], "ana");
+    assert_eq!((&full["state"], &full["name"]), (&"scheduled".into(), &"letter".into()));
+    let moved = server.run(&["task", "move", id, "--at", "2090-12-24 18:00 Europe/Paris", "--json"]).with(0);
+    assert_eq!(moved.json()["next_at"], "2090-12-24T17:00:00.000000Z");
+    server.run(&["task", "result", id]).with(6);
+    server.run(&["task", "run", id]).with(0);
+    server.run(&["task", "cancel", id]).with(0);
+    assert_eq!(server.run(&["task", "result", id, "--json"]).with(5).json()["state"], "cancelled");
+    let again = server.run(&["task", "cancel", id, "--json"]).with(1);
+    let problem: serde_json::Value = serde_json::from_str(&again.err).unwrap();
+    assert_eq!(problem["code"], "task_ended");
+}
+
+#[test]
+fn payloads_come_from_flags_files_and_stdin() {
+    let server = Server::start();
+    fn add<'a>(more: &[&'a str]) -> Vec<&'a str> {
+        [&["task", "add", "q", "--delay", "1h", "--json"], more].concat()
+    }
+    let full =
+        |id: &serde_json::Value| server.run(&["task", "get", id.as_str().unwrap(), "--json"]).with(0).json();
+    let made = server.run(&add(&["--text", "héllo"])).with(0).json();
+    assert_eq!(full(&made["id"])["payload"], "héllo");
+    let made = server.run_with(&add(&["--file", "-"]), "[1, 2]").with(0).json();
+    assert_eq!(full(&made["id"])["payload"], serde_json::json!([1, 2]));
+    let path = server.path("bytes");
+    std::fs::write(&path, [0, 159, 146]).unwrap();
+    let made = server.run(&add(&["--file", &path])).with(0).json();
+    assert_eq!(full(&made["id"])["payload_base64"], "AJ+S");
+    let call =
+        ["--url", "http://127.0.0.1:9/x", "--method", "PUT", "--header", "A: b: c", "--body", r#"{"n": 1}"#];
+    let made = server.run(&add(&call)).with(0).json();
+    let http = &full(&made["id"])["http"];
+    assert_eq!(http["method"], "PUT");
+    assert_eq!(http["headers"]["A"], "b: c");
+    // What is sent is what the task carries.
+    assert_eq!(full(&made["id"])["payload"]["n"], 1);
+}
+
+#[test]
+fn the_same_task_again_is_the_same_task() {
+    let server = Server::start();
+    let add = ["task", "add", "q", "--at", "2091-01-01 9:00", "--unique-key", "k"];
+    let first = server.run(&add).line();
+    let second = server.run(&add).with(0);
+    assert_eq!(second.out.trim(), first);
+    assert!(second.err.contains("was there already"), "{second:#?}");
+    let third = server.run(&[&add[..], &["--on-conflict", "error"]].concat()).with(1);
+    assert!(third.err.contains(&first), "{third:#?}");
+}
+
+#[test]
+fn many_tasks_are_changed_by_filter() {
+    let server = Server::start();
+    for lane in ["a", "a", "b"] {
+        server.run(&["task", "add", "q", "--delay", "1h", "--lane", lane]).with(0);
+    }
+    let list = server.run(&["task", "list", "--lane", "a", "--json"]).with(0).json();
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        server.run(&["task", "cancel", "--queue", "q", "--dry-run"]).line(),
+        "3 tasks would be cancelled."
+    );
+    let moved = server.run(&["task", "move", "--lane", "b", "--at", "in 2h", "--json"]).with(0).json();
+    assert_eq!((&moved["matched"], &moved["changed"]), (&1.into(), &1.into()));
+    assert_eq!(server.run(&["task", "cancel", "--lane", "a"]).line(), "2 tasks cancelled.");
+    server.run(&["queue", "purge", "q"]).with(2);
+    assert_eq!(server.run(&["queue", "purge", "q", "--yes"]).line(), "1 task cancelled.");
+}
+
+#[test]
+fn a_queue_is_made_changed_paused_and_deleted() {
+    let server = Server::start();
+    let set = ["queue", "set", "q", "--concurrency", "5", "--rate", "100/s", "--timeout", "1m", "--json"];
+    let queue = server.run(&set).with(0).json();
+    assert_eq!((&queue["concurrency"], &queue["rate"]["starts"]), (&5.into(), &100.into()));
+    let queue = server.run(&["queue", "set", "q", "--concurrency", "default", "--json"]).with(0).json();
+    assert_eq!((&queue["concurrency"], &queue["timeout"]), (&serde_json::Value::Null, &"PT1M".into()));
+    assert_eq!(server.run(&["queue", "pause", "q", "--json"]).with(0).json()["paused"], true);
+    assert_eq!(server.run(&["queue", "resume", "q", "--json"]).with(0).json()["paused"], false);
+    let list = server.run(&["queue", "list", "--json"]).with(0).json();
+    assert_eq!(list["queues"][0]["name"], "q");
+    server.run(&["queue", "delete", "q"]).with(0);
+    server.run(&["queue", "get", "q"]).with(4);
+}
+
+#[test]
+fn tables_do_not_wrap_and_have_no_colors_in_a_pipe() {
+    let server = Server::start();
+    let id = server.run(&["task", "add", "q", "--delay", "1h", "--name", "n"]).line();
+    let table = server.run(&["task", "list"]).line();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 2, "{table}");
+    assert!(lines[1].starts_with(&id) && lines[1].ends_with("n"), "{table}");
+    assert!(!table.contains('\u{1b}'), "{table}");
+}

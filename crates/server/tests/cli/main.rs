@@ -1,0 +1,10 @@
+//! The command line as its users have it: the real binary against a real server.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
+
+mod changes;
+mod folders;
+mod program;
+mod transcripts;
+mod usage;
+mod work;

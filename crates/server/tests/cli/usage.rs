@@ -1,0 +1,78 @@
+//! What goes wrong before or instead of an answer: each has its exit code, and says what to do.
+
+use std::net::TcpListener;
+
+use crate::program::{Server, run};
+
+#[test]
+fn a_server_that_is_not_there_is_3_and_says_how_to_start_one() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", nobody.local_addr().unwrap());
+    drop(nobody);
+    let said = run(&["task", "list", "--server", &url]).with(3);
+    assert!(said.err.contains(&format!("no server at {url}")), "{said:#?}");
+    assert!(said.err.contains("punctual serve"), "{said:#?}");
+    let said = run(&["task", "list", "--server", &url, "--json"]).with(3);
+    let error: serde_json::Value = serde_json::from_str(&said.err).unwrap();
+    assert_eq!(error["code"], "not_reached");
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    run(&["task", "list", "--server", "nonsense"]).with(2);
+    run(&["task", "fly"]).with(2);
+    run(&["worker", "--queue", "a"]).with(2);
+    run(&["task", "cancel"]).with(2);
+    let said = run(&["task", "add", "mail", "--at", "soon"]).with(2);
+    assert!(said.err.contains("tomorrow 9:00 Europe/Paris"), "{said:#?}");
+    let said = run(&["task", "add", "mail", "--payload", "hello"]).with(2);
+    assert!(said.err.contains("--text"), "{said:#?}");
+}
+
+#[test]
+fn an_address_that_others_reach_is_refused() {
+    let said = run(&["serve", "--listen", "0.0.0.0:8700"]).with(2);
+    assert!(said.err.contains("no API keys yet") && said.err.contains("127.0.0.1:8700"), "{said:#?}");
+}
+
+#[test]
+fn what_is_not_there_is_4() {
+    let server = Server::start();
+    server.run(&["queue", "get", "nothing"]).with(4);
+    let id = server.run(&["task", "add", "mail", "--at", "in 1h"]).line();
+    let other: String = id.chars().rev().collect();
+    server.run(&["task", "get", &other]).with(4);
+}
+
+#[test]
+fn a_server_announces_itself_and_stops_when_told() {
+    let mut server = Server::start();
+    assert!(server.announcement.contains("any port of this machine"), "{}", server.announcement);
+    assert!(server.announcement.contains(&format!("curl {}/v1/queues/hello/tasks", server.url)));
+    server.run(&["check"]).with(0);
+    // A connection that nobody uses must not keep it.
+    let idle = std::net::TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
+    assert_eq!(server.stop(), 0);
+    drop(idle);
+    server.run(&["check"]).with(3);
+}
+
+#[test]
+fn two_servers_do_not_share_a_folder() {
+    let server = Server::start();
+    let said = run(&["serve", "--listen", "127.0.0.1:0", "--data", &server.data()]).with(8);
+    assert!(said.err.contains("in use by process"), "{said:#?}");
+    let address = server.url.trim_start_matches("http://");
+    let said = run(&["serve", "--listen", address, "--data", &server.path("other")]).with(1);
+    assert!(said.err.contains("is in use"), "{said:#?}");
+}
+
+#[test]
+fn completions_and_version_need_no_server() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(run(&["completions", shell]).with(0).out.contains("punctual"));
+    }
+    assert_eq!(run(&["version"]).line(), format!("punctual {}", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run(&["version", "--json"]).with(0).json()["version"], env!("CARGO_PKG_VERSION"));
+    assert!(run(&["--help"]).with(0).out.contains("Exit codes:"));
+}

@@ -1,0 +1,81 @@
+//! Workers that run commands, lanes that block, and the load generator.
+
+use std::process::Stdio;
+
+use crate::program::{Server, read_until, script, tell};
+
+#[test]
+fn a_command_does_tasks_and_its_exit_code_counts() {
+    let server = Server::start();
+    let job = script(
+        &server.folder.path().join("job"),
+        r#"read payload
+case "$payload" in
+  *good*) echo "{\"task\": \"$PUNCTUAL_TASK\", \"attempt\": $PUNCTUAL_ATTEMPT, \"queue\": \"$PUNCTUAL_QUEUE\"}" ;;
+  *bad*) echo "it is broken" >&2; exit 100 ;;
+esac"#,
+    );
+    let good = server.run(&["task", "add", "q", "--text", "good"]).line();
+    let bad = server.run(&["task", "add", "q", "--text", "bad"]).line();
+    let mut worker = server.command(&["worker", "--queue", "q", "--json", "--", &job]);
+    let mut worker = worker.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let result = server.run(&["task", "result", &good, "--wait", "30s", "--json"]).with(0).json();
+    assert_eq!(result["result"]["task"], good);
+    assert_eq!((&result["result"]["attempt"], &result["result"]["queue"]), (&1.into(), &"q".into()));
+    let result = server.run(&["task", "result", &bad, "--wait", "30s"]).with(5);
+    assert!(result.err.contains("dead: exit code 100: it is broken"), "{result:#?}");
+    tell(&worker, "TERM");
+    let summary: serde_json::Value =
+        serde_json::from_str(&read_until(worker.stdout.take().unwrap(), "\n")).unwrap();
+    assert!(worker.wait().unwrap().success());
+    assert_eq!((&summary["succeeded"], &summary["given_up"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn a_blocked_lane_is_listed_and_goes_on_when_its_head_is_skipped() {
+    let server = Server::start();
+    let job = script(
+        &server.folder.path().join("job"),
+        r#"read payload; case "$payload" in *bad*) exit 100 ;; esac"#,
+    );
+    let bad = server.run(&["task", "add", "q", "--text", "bad", "--lane", "l"]).line();
+    let good = server.run(&["task", "add", "q", "--text", "good", "--lane", "l", "--delay", "10ms"]).line();
+    let worker = server.command(&["worker", "--queue", "q", "--", &job]).stderr(Stdio::piped()).spawn();
+    let mut worker = worker.unwrap();
+    read_until(worker.stderr.as_mut().unwrap(), "exit code 100");
+    // The report is on its way: the lane is listed as soon as it is there.
+    let lanes = loop {
+        let lanes = server.run(&["lane", "list", "--json"]).with(0).json();
+        if lanes["lanes"].as_array().is_some_and(|lanes| !lanes.is_empty()) {
+            break lanes;
+        }
+    };
+    assert_eq!(
+        (&lanes["lanes"][0]["lane"], &lanes["lanes"][0]["head"]["id"]),
+        (&"l".into(), &bad.as_str().into())
+    );
+    server.run(&["task", "result", &bad]).with(6);
+    server.run(&["lane", "skip", "q", "l"]).with(0);
+    server.run(&["task", "result", &good, "--wait", "30s"]).with(0);
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
+#[test]
+fn a_command_that_cannot_be_found_takes_no_task() {
+    let server = Server::start();
+    let said = server.run(&["worker", "--queue", "q", "--", "no-such-command-anywhere"]).with(4);
+    assert!(said.err.contains("no-such-command-anywhere"), "{said:#?}");
+}
+
+#[test]
+fn the_load_generator_counts_what_it_did() {
+    let server = Server::start();
+    let bench = ["bench", "--seconds", "1", "--connections", "4", "--batch", "10", "--json"];
+    let report = server.run(&bench).with(0).json();
+    assert!(report["tasks"].as_u64().unwrap() >= 10 && report["failures"] == 0, "{report}");
+    assert!(report["latency"]["p50_us"].as_u64().unwrap() > 0, "{report}");
+    let reserve = [&bench[..], &["--mode", "reserve", "--fill", "200", "--queue", "other"]].concat();
+    let report = server.run(&reserve).with(0).json();
+    assert_eq!(report["tasks"], 200, "{report}");
+}
