@@ -68,6 +68,9 @@ pub struct Set {
     /// How long a unique key is remembered after its task has ended
     #[arg(long, value_name = "DURATION")]
     keep_keys: Option<Span>,
+    /// How many bytes of ended tasks are kept: beyond that the oldest go first
+    #[arg(long, value_name = "BYTES")]
+    keep_bytes: Option<u64>,
     /// What calls are signed with, whsec_…; the newest first; may be repeated
     #[arg(
         long,
@@ -109,8 +112,12 @@ impl Set {
     fn settings(self) -> Result<QueueSettings, Trouble> {
         let (method, headers) = (self.method, self.header.into_iter().collect());
         let burst = self.burst;
-        let retention =
-            Retention { succeeded: self.keep_ended, dead: self.keep_dead, identities: self.keep_keys };
+        let retention = Retention {
+            succeeded: self.keep_ended,
+            dead: self.keep_dead,
+            identities: self.keep_keys,
+            bytes: self.keep_bytes,
+        };
         let listed = |codes: Vec<String>| (!codes.is_empty()).then_some(codes);
         let success = Success {
             codes: listed(self.success),
