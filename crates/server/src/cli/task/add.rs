@@ -28,10 +28,6 @@ pub struct Add {
     /// So long from now, such as 90s or 1h30m
     #[arg(long, value_name = "DURATION", conflicts_with = "at")]
     delay: Option<Span>,
-    #[command(flatten)]
-    carries: Carries,
-    #[command(flatten)]
-    call: Call,
     /// Tasks of one lane run one at a time, in order of their time
     #[arg(long, value_name = "LANE")]
     lane: Option<String>,
@@ -68,6 +64,11 @@ pub struct Add {
     /// Makes it safe to send the same again: within a day the answer is the same
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    // Last, because their headings hold for all that follows.
+    #[command(flatten)]
+    carries: Carries,
+    #[command(flatten)]
+    call: Call,
 }
 
 /// What it carries.
