@@ -41,7 +41,7 @@ pub struct Add {
     #[arg(long, value_name = "WHAT", value_parser = ["replace", "keep", "error"], requires = "unique_key")]
     on_conflict: Option<String>,
     /// 0 goes first, 9 last; not with a lane
-    #[arg(long, value_name = "0-9", conflicts_with = "lane")]
+    #[arg(long, value_name = "0-9", conflicts_with = "lane", value_parser = clap::value_parser!(u8).range(0..=9))]
     priority: Option<u8>,
     /// default, webhooks, pagerduty, schedule, or a rule such as '{"attempts": 5, "max": "10m"}'
     #[arg(long, value_name = "POLICY", value_parser = retry)]
