@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
 use super::folder::progress;
-use super::serve::stop_signal;
+use super::serve::Signals;
 use super::trouble::Trouble;
 use super::words;
 
@@ -113,10 +113,10 @@ impl Bench {
             Mode::Enqueue => "enqueueing",
             Mode::Reserve => "reserving",
         });
-        let mut stop = Box::pin(stop_signal()?);
+        let mut signals = Signals::listen()?;
         let mut before = 0;
         for second in 1..=self.seconds {
-            if tokio::time::timeout(Duration::from_secs(1), &mut stop).await.is_ok() {
+            if tokio::time::timeout(Duration::from_secs(1), signals.next()).await.is_ok() {
                 break;
             }
             let tasks = run.tasks.load(Ordering::Relaxed);

@@ -19,12 +19,16 @@ mod words;
 mod worker;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use serde_json::json;
 
 use ask::Remote;
 use trouble::Trouble;
+
+/// Nothing keeps us from leaving for longer.
+const LEAVING_MAX: Duration = Duration::from_secs(1);
 
 /// How a command ended.
 type Outcome = Result<(), Trouble>;
@@ -35,7 +39,6 @@ type Outcome = Result<(), Trouble>;
     version,
     about = "Runs work at the time it was promised, in order",
     after_help = trouble::EXIT_CODES,
-    propagate_version = true,
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -89,8 +92,8 @@ pub fn main() -> ExitCode {
         Err(error) => return Trouble::failed(format!("no threads to work with: {error}")).report(json),
     };
     let outcome = runtime.block_on(run(cli));
-    // Whoever still reads from stdin must not keep us from leaving.
-    runtime.shutdown_background();
+    // What was started beside us is dropped first, and kills the commands it runs.
+    runtime.shutdown_timeout(LEAVING_MAX);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(trouble) => trouble.report(json),

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
@@ -9,11 +10,13 @@ use punctual_client::wire::Span;
 use punctual_server::call::{Guard, Ports};
 use punctual_server::{Options, Server, Trouble as ServerTrouble};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
 use super::trouble::{Exit, Trouble};
+use super::words;
 
 /// Starts a server: tasks over HTTP, kept in a folder of this machine.
 #[derive(Args)]
@@ -66,11 +69,16 @@ impl Serve {
             guard: self.guard(),
             drain: self.drain.into(),
         };
-        // Before the server is there, so that no signal is missed.
-        let stop = stop_signal()?;
+        let goes_on = format!("what runs may go on for {}", words::length(self.drain.into()));
+        let served = until_told(&goes_on, |told| self.serve(options, remote.json, told));
+        served.await?
+    }
+
+    async fn serve(&self, options: Options, json: bool, told: oneshot::Receiver<()>) -> Outcome {
         let server = Server::start(options).await.map_err(not_started)?;
         let address = server.address().map_err(|error| Trouble::failed(format!("not listening: {error}")))?;
-        self.announce(address, remote.json)?;
+        self.announce(address, json)?;
+        let stop = async { drop(told.await) };
         server
             .run(stop)
             .await
@@ -112,23 +120,65 @@ impl Serve {
   stop   Ctrl-C; what runs may go on for {}",
             data.display(),
             networks.concat(),
-            super::words::length(self.drain.into()),
+            words::length(self.drain.into()),
         ))
     }
 }
 
-/// Ready when the process is told to stop.
-pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Trouble> {
-    let listening =
-        |kind| signal(kind).map_err(|error| Trouble::failed(format!("no signals can be heard: {error}")));
-    let (mut terminate, mut interrupt) =
-        (listening(SignalKind::terminate())?, listening(SignalKind::interrupt())?);
-    Ok(async move {
+/// SIGTERM and SIGINT, as they come.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Listens from now on, so that none is missed.
+    pub fn listen() -> Result<Signals, Trouble> {
+        let listening =
+            |kind| signal(kind).map_err(|error| Trouble::failed(format!("no signals can be heard: {error}")));
+        let (terminate, interrupt) =
+            (listening(SignalKind::terminate())?, listening(SignalKind::interrupt())?);
+        Ok(Signals { terminate, interrupt })
+    }
+
+    /// Ready when the process is told to stop.
+    pub async fn next(&mut self) {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
-    })
+    }
+}
+
+/// Does `work`, which is handed what tells it to stop. Whoever tells it twice has waited long enough.
+pub async fn until_told<T, W: Future<Output = T>>(
+    goes_on: &str,
+    work: impl FnOnce(oneshot::Receiver<()>) -> W,
+) -> Result<T, Trouble> {
+    let mut signals = Signals::listen()?;
+    let (tell, told) = oneshot::channel();
+    let mut work = std::pin::pin!(work(told));
+    tokio::select! {
+        done = &mut work => return Ok(done),
+        () = signals.next() => {}
+    }
+    tell.send(()).ok();
+    let mut is_said = false;
+    loop {
+        tokio::select! {
+            done = &mut work => return Ok(done),
+            () = signals.next() => return Err(Trouble::failed("stopped at once; what was under way is done again")),
+            // Most stop in a moment, and need no words about it.
+            () = moment(), if !is_said => {
+                eprintln!("stopping: {goes_on}; Ctrl-C again stops at once");
+                is_said = true;
+            }
+        }
+    }
+}
+
+async fn moment() {
+    tokio::time::timeout(Duration::from_millis(500), std::future::pending::<()>()).await.ok();
 }
 
 fn not_started(trouble: ServerTrouble) -> Trouble {

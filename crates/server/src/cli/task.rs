@@ -83,8 +83,6 @@ async fn get(remote: &Remote, id: &str) -> Outcome {
 /// Lists tasks.
 #[derive(Args)]
 pub struct List {
-    #[command(flatten)]
-    filters: Filters,
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
@@ -94,6 +92,8 @@ pub struct List {
     /// Every page, not only the first
     #[arg(long, conflicts_with_all = ["limit", "cursor"])]
     all: bool,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 impl List {

@@ -87,8 +87,7 @@ impl Trouble {
                 Trouble::new(Exit::Refused, text).hint("is this a Punctual server? Name yours with --server")
             }
             Error::Refused(problem) if problem.code == "not_found" => {
-                let path = problem.instance.as_deref().unwrap_or("this");
-                let text = format!("{server} does not know {path}: is it older than this command?");
+                let text = format!("{server} cannot do this: is it older than this command?");
                 Trouble {
                     code: "not_found".into(),
                     problem: Some(problem),

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
-use super::serve::stop_signal;
+use super::serve::until_told;
 use super::trouble::Trouble;
 use super::words;
 
@@ -62,18 +62,20 @@ impl Worker {
         if let Some(ttr) = self.ttr {
             work = work.ttr(ttr.into());
         }
-        let stop = stop_signal()?;
         let queue = &self.queue;
+        let goes_on = format!("what runs may go on for {}", words::length(self.drain.into()));
         let summary = match self.post {
             Some(url) => {
                 let target = post::Target::new(&url)?;
                 eprintln!("posting the tasks of {queue} to {url}; Ctrl-C stops");
-                work.run(move |job| target.clone().post(job), stop).await
+                let job = move |job| target.clone().post(job);
+                until_told(&goes_on, |told| work.run(job, async { drop(told.await) })).await?
             }
             None => {
                 let program = program::Program::new(self.command)?;
                 eprintln!("doing the tasks of {queue} with {program}; Ctrl-C stops");
-                work.run(move |job| program.clone().run(job), stop).await
+                let job = move |job| program.clone().run(job);
+                until_told(&goes_on, |told| work.run(job, async { drop(told.await) })).await?
             }
         };
         let done = summary.map_err(|error| Trouble::of(error, &remote.server))?;

@@ -62,6 +62,50 @@ fn a_blocked_lane_is_listed_and_goes_on_when_its_head_is_skipped() {
 }
 
 #[test]
+fn a_local_url_does_tasks() {
+    use std::io::{Read, Write};
+    let server = Server::start();
+    let local = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/tasks", local.local_addr().unwrap());
+    let receiver = std::thread::spawn(move || {
+        let (mut stream, _) = local.accept().unwrap();
+        let asked = read_until(&mut stream, "\"hello\"");
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n{\"n\": 1}").unwrap();
+        // Until the other side has had enough.
+        stream.read_to_end(&mut Vec::new()).ok();
+        asked
+    });
+    let id = server.run(&["task", "add", "q", "--text", "hello"]).line();
+    let worker = server.command(&["worker", "--queue", "q", "--post", &url]).stderr(Stdio::null()).spawn();
+    let mut worker = worker.unwrap();
+    assert_eq!(server.run(&["task", "result", &id, "--wait", "30s"]).line(), r#"{"n":1}"#);
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let asked = receiver.join().unwrap().to_lowercase();
+    assert!(asked.starts_with("post /tasks") && asked.contains(&format!("idempotency-key: {id}")), "{asked}");
+}
+
+#[test]
+fn told_twice_a_worker_kills_its_command_and_stops() {
+    let server = Server::start();
+    let pipe = server.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let job = script(&server.folder.path().join("job"), &format!("exec 3>{pipe}; sleep 3600 & wait"));
+    server.run(&["task", "add", "q"]).with(0);
+    let worker = server.command(&["worker", "--queue", "q", "--", &job]).stderr(Stdio::piped()).spawn();
+    let mut worker = worker.unwrap();
+    let mut said = worker.stderr.take().unwrap();
+    // Opens when the command has it open, and ends when the command and its child are gone.
+    let mut held = std::fs::File::open(&pipe).unwrap();
+    tell(&worker, "INT");
+    read_until(&mut said, "stopping");
+    tell(&worker, "INT");
+    assert_eq!(worker.wait().unwrap().code(), Some(1));
+    assert!(read_until(&mut said, "never said").contains("stopped at once"));
+    assert_eq!(std::io::copy(&mut held, &mut std::io::sink()).unwrap(), 0);
+}
+
+#[test]
 fn a_command_that_cannot_be_found_takes_no_task() {
     let server = Server::start();
     let said = server.run(&["worker", "--queue", "q", "--", "no-such-command-anywhere"]).with(4);

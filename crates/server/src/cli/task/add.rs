@@ -28,10 +28,6 @@ pub struct Add {
     /// So long from now, such as 90s or 1h30m
     #[arg(long, value_name = "DURATION", conflicts_with = "at")]
     delay: Option<Span>,
-    #[command(flatten)]
-    carries: Carries,
-    #[command(flatten)]
-    call: Call,
     /// Tasks of one lane run one at a time, in order of their time
     #[arg(long, value_name = "LANE")]
     lane: Option<String>,
@@ -45,7 +41,7 @@ pub struct Add {
     #[arg(long, value_name = "WHAT", value_parser = ["replace", "keep", "error"], requires = "unique_key")]
     on_conflict: Option<String>,
     /// 0 goes first, 9 last; not with a lane
-    #[arg(long, value_name = "0-9", conflicts_with = "lane")]
+    #[arg(long, value_name = "0-9", conflicts_with = "lane", value_parser = clap::value_parser!(u8).range(0..=9))]
     priority: Option<u8>,
     /// default, webhooks, pagerduty, schedule, or a rule such as '{"attempts": 5, "max": "10m"}'
     #[arg(long, value_name = "POLICY", value_parser = retry)]
@@ -68,6 +64,11 @@ pub struct Add {
     /// Makes it safe to send the same again: within a day the answer is the same
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    // Last, because their headings hold for all that follows.
+    #[command(flatten)]
+    carries: Carries,
+    #[command(flatten)]
+    call: Call,
 }
 
 /// What it carries.

@@ -18,24 +18,24 @@ pub struct Change {
     /// Ids of tasks; without any, the tasks that the filters find
     #[arg(value_name = "ID")]
     ids: Vec<String>,
+    /// Only count what the filters find
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     filters: Filters,
     /// All tasks of the server
     #[arg(long, help_heading = "Which tasks")]
     all: bool,
-    /// Only count what the filters find
-    #[arg(long)]
-    dry_run: bool,
 }
 
 /// Which tasks are to be moved, and where to.
 #[derive(Args)]
 pub struct Move {
-    #[command(flatten)]
-    tasks: Change,
     /// When they are due, such as "tomorrow 9:00", "in 90m" or 2026-12-24T18:00+01:00
     #[arg(long, value_name = "TIME")]
     at: String,
+    #[command(flatten)]
+    tasks: Change,
 }
 
 /// What is done to each.
