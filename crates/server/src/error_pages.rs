@@ -23,6 +23,7 @@ const PAGES: &[(&str, &str)] = pages![
     "idempotency_key_reused",
     "key_invalid",
     "key_missing",
+    "lane_not_blocked",
     "media_type_unknown",
     "method_not_allowed",
     "name_empty",

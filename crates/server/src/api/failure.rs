@@ -26,6 +26,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("idempotency_key_reused", 422, "This idempotency key belongs to another request"),
     ("key_invalid", 401, "The API key is unknown or has expired"),
     ("key_missing", 401, "An API key is needed"),
+    ("lane_not_blocked", 404, "The lane does not wait for a person"),
     ("media_type_unknown", 415, "The media type is not known"),
     ("method_not_allowed", 405, "This path has no such method"),
     ("name_empty", 422, "A name is empty"),

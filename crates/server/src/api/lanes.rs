@@ -3,7 +3,7 @@
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
-use punctual::{Error, Filter, Found, TaskId, WaitState};
+use punctual::{Filter, Found, TaskId, WaitState};
 use punctual_client::wire;
 
 use super::ask::{self, Asker, Query};
@@ -59,7 +59,11 @@ async fn head(scheduler: &Scheduler, name: &wire::LaneName) -> Result<TaskId, Fa
         match (blocked, page.next) {
             (Some(head), _) => return Ok(head),
             (None, Some(next)) => from = Some(next),
-            (None, None) => return Err(Error::NotFound.into()),
+            (None, None) => {
+                let detail =
+                    format!("no head of lane {} in queue {} waits for a person", name.lane, name.queue);
+                return Err(Failure::new("lane_not_blocked", detail));
+            }
         }
     }
 }

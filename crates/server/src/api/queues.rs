@@ -4,11 +4,13 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use punctual::{Error, OnExhausted, Past, Priority, QueueSettings, QueueView, Rate, Refusal, RetryPolicy};
+use punctual::{
+    Error, Filter, Found, OnExhausted, Past, Priority, QueueSettings, QueueView, Rate, Refusal, RetryPolicy,
+};
 use punctual_client::wire::{self, Change};
 
 use super::ask::{self, Asker, Query, if_match};
-use super::draft::retry_policy;
+use super::draft::{moment_of, retry_policy};
 use super::failure::Failure;
 use super::list::{name_and_verb, page_limit, purge};
 use super::reply::{json, tagged};
@@ -243,6 +245,26 @@ fn shown(queue: &QueueView) -> wire::Queue {
             }),
         },
     }
+}
+
+/// `GET /v1/queues/{queue}/stats`
+pub async fn stats(asker: Asker, Path(name): Path<String>) -> Result<Response, Failure> {
+    let scheduler = &asker.scheduler;
+    let queue = scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
+    let first = scheduler.list(&Filter::live().queue(&name), None, 1).await?.tasks.pop();
+    let due_at = first.and_then(|found| match found {
+        Found::Live(task) => Some(task.due_at()),
+        _ => None,
+    });
+    let lateness = due_at.map(|due_at| scheduler.now().since(due_at)).filter(|late| !late.is_zero());
+    let stats = wire::QueueStats {
+        queue: name,
+        paused: queue.settings.paused,
+        tasks: Default::default(),
+        next_at: due_at.map(moment_of),
+        lateness: lateness.map(Into::into),
+    };
+    Ok(json(StatusCode::OK, &stats))
 }
 
 /// `DELETE /v1/queues/{queue}`

@@ -29,7 +29,9 @@ pub fn router(app: App) -> Router {
         .route("/healthz", get(pages::healthz))
         .route("/readyz", get(pages::readyz))
         .route("/errors/{code}", get(pages::error))
-        .fallback(async || Failure::new("not_found", "see /openapi.json for what there is"))
+        .fallback(async || {
+            Failure::new("not_found", "nothing of the API is at this path: see docs/protocol.md")
+        })
         .method_not_allowed_fallback(async |method: Method| {
             Failure::new("method_not_allowed", format!("{method} is not for this path"))
         })
@@ -60,6 +62,7 @@ fn of_queues() -> Router<App> {
     Router::new()
         .route("/v1/queues", get(queues::list))
         .route("/v1/queues/{queue}", queue.post(queues::act))
+        .route("/v1/queues/{queue}/stats", get(queues::stats))
         .route("/v1/queues/{queue}/tasks", post(create::create))
         .route("/v1/queues/{queue}/reserve", post(work::reserve))
         .route("/v1/queues/{queue}/peek", get(work::peek))
