@@ -55,6 +55,8 @@ impl Engine {
             return self.dispatch(now, slot, out);
         }
         let waited_for = self.must_be_waited_for(&entry.task);
+        // A worker goes on when its owner is gone: the next owner hears of it as soon as it is noted.
+        let outlives_owner = waited_for || entry.task.spec.target == Target::Worker;
         let record_first = waited_for || self.may_have_crashed_its_owner(&entry.task);
         self.set_phase(now, slot, Phase::Placed, out);
         let task = &mut self.entries[slot].task;
@@ -62,7 +64,7 @@ impl Engine {
         let token = Token { id: task.id, epoch: self.fence.epoch, attempt: task.attempts };
         let timeout = self.timeout_of(slot);
         self.entries[slot].task.begun =
-            Some(Begun { epoch: self.fence.epoch, lease: waited_for.then_some(timeout) });
+            Some(Begun { epoch: self.fence.epoch, lease: outlives_owner.then_some(timeout) });
         self.lend(slot, token, now.boot + timeout);
         if record_first {
             let change = self.begun_change(slot);

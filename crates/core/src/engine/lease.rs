@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::entry::{Lease, Phase, Slot};
 use super::{Engine, on_wheel};
 use crate::message::{Effect, Outcome, Token};
+use crate::task::Target;
 use crate::time::{BootTime, Now};
 
 impl Engine {
@@ -31,16 +32,19 @@ impl Engine {
                 self.lost(now, slot, token, out);
                 continue;
             }
-            let outcome = Outcome::Failed { error: "the attempt took too long".into(), retry_after: None };
-            self.finish(now, slot, token, outcome, out);
+            self.finish(now, slot, token, too_late(), out);
         }
         self.handling = None;
         self.due = due;
     }
 
-    /// An attempt of an earlier ownership was never reported on. It may be what brought its owner down.
+    /// An attempt of an earlier ownership was never reported on. It may be what brought its owner down; but not if it
+    /// ran at a worker.
     fn lost(&mut self, now: Now, slot: Slot, token: Token, out: &mut Vec<Effect>) {
         let task = &mut self.entries[slot].task;
+        if task.spec.target == Target::Worker {
+            return self.finish(now, slot, token, too_late(), out);
+        }
         task.crashes = task.crashes.saturating_add(1);
         if self.has_crashed_too_often(&self.entries[slot].task) {
             self.set_aside(now, slot, Some(token), out);
@@ -53,4 +57,8 @@ impl Engine {
     pub(super) fn left(lease: Lease, now: BootTime) -> Duration {
         lease.until.since(now)
     }
+}
+
+fn too_late() -> Outcome {
+    Outcome::Failed { error: "the attempt took too long".into(), retry_after: None }
 }

@@ -6,7 +6,7 @@ use punctual::{
     EndState, Error, NewTask, OnExhausted, QueueSettings, Report, Reserved, RetryPolicy, TaskId, TaskState,
 };
 
-use super::world::{MemoryScheduler, World, id_of, pass, secs};
+use super::world::{MemoryScheduler, Seen, World, id_of, notes, pass, secs};
 
 fn job() -> NewTask {
     NewTask::for_worker().queue("work")
@@ -160,6 +160,35 @@ async fn what_a_worker_holds_survives_a_graceful_stop() {
     assert_eq!(reserve(&scheduler, 1).await, [], "its worker still has it");
     scheduler.report(reserved.token, Report::Done("1".into())).await.unwrap();
     assert_eq!(state(&scheduler, id).await, TaskState::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_holds_survives_the_loss_of_its_owner() {
+    let (world, (observer, mut notes)) = (World::new(), notes());
+    let lost = world.start(world.builder().observer(observer)).await;
+    let id = id_of(&lost, job().timeout(secs(60))).await;
+    let reserved = reserve(&lost, 1).await.remove(0);
+    notes.until(|seen| *seen == Seen::Began(id)).await;
+    // As after a crash: the first hears nothing of it.
+    let scheduler = world.start(world.builder()).await;
+    assert_eq!(reserve(&scheduler, 1).await, [], "its worker still has it");
+    scheduler.report(reserved.token, Report::Done("1".into())).await.unwrap();
+    assert_eq!(state(&scheduler, id).await, TaskState::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_never_reports_is_not_blamed_for_the_loss_of_its_owners() {
+    let world = World::new();
+    let mut scheduler = world.start(world.builder()).await;
+    let id = id_of(&scheduler, job().timeout(secs(10))).await;
+    for _ in 0..5 {
+        let (observer, mut notes) = notes();
+        scheduler = world.start(world.builder().observer(observer)).await;
+        let reserved = scheduler.reserve("work", 1, secs(30), None).await.unwrap();
+        assert_eq!(ids(&reserved), [id], "it is not set aside");
+        notes.until(|seen| *seen == Seen::Began(id)).await;
+    }
+    assert_eq!(state(&scheduler, id).await, TaskState::Reserved);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! How requests are read: the body, the query, the headers, and who asks.
 
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, header};
@@ -51,6 +51,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Task {
         let path = Path::<String>::from_request_parts(parts, state).await;
         let Path(text) = path.map_err(|error| Failure::new("not_found", error.to_string()))?;
         task_id(&text).map(Task)
+    }
+}
+
+/// The body of a request, as long as it is not too large.
+pub struct Body(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Body, Failure> {
+        let read = Bytes::from_request(request, state).await;
+        read.map(Body).map_err(|error| match error.status().as_u16() {
+            413 => Failure::new("body_too_large", "32 MiB is the most: send it in several requests"),
+            _ => Failure::new("body_invalid", format!("the body broke off: {error}")),
+        })
     }
 }
 

@@ -21,7 +21,7 @@ pub async fn schedule(
     State(app): State<App>,
     asker: Asker,
     headers: HeaderMap,
-    bytes: Bytes,
+    ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let scheduled = make(&app, &asker, &headers, &bytes);
     once(&asker.scheduler, &headers, "/schedule", &bytes, scheduled).await

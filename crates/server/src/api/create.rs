@@ -10,7 +10,7 @@ use punctual::{Found, Scheduled, TaskView};
 use punctual_client::wire::{self, BATCH_MAX, CreateResult, Creation};
 use punctual_core::QueueId;
 
-use super::ask::{Asker, surroundings, wants_minimal};
+use super::ask::{self, Asker, surroundings, wants_minimal};
 use super::draft::{Drafted, Drafter, Surroundings};
 use super::failure::Failure;
 use super::once::once;
@@ -25,7 +25,7 @@ pub async fn create(
     asker: Asker,
     Path(queue): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
+    ask::Body(body): ask::Body,
 ) -> Result<Response, Failure> {
     let path = format!("/v1/queues/{queue}/tasks");
     let made = make(&app, &asker.scheduler, &queue, &headers, &body);

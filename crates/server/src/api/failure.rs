@@ -1,6 +1,8 @@
 //! Why a request failed, as a problem: each code has one status, one title and one page.
 
 use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 use punctual::Error;
@@ -123,8 +125,20 @@ impl IntoResponse for Failure {
         if problem.status == 401 {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        response.extensions_mut().insert(problem);
         response
     }
+}
+
+/// Says in a problem which path it is about: only who has seen the request knows.
+pub async fn name_instance(request: Request, next: Next) -> Response {
+    let uri = request.uri().clone();
+    let mut response = next.run(request).await;
+    if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
+        problem.instance = Some(uri.path().into());
+        *response.body_mut() = Body::from(serde_json::to_vec(&problem).unwrap_or_default());
+    }
+    response
 }
 
 /// The problem of a failure that is one among others.

@@ -1,7 +1,6 @@
 //! Lanes whose head waits for a person: which they are, and what becomes of the head.
 
 use axum::response::Response;
-use bytes::Bytes;
 use http::StatusCode;
 use punctual::{Filter, Found, TaskId, WaitState};
 use punctual_client::wire;
@@ -31,7 +30,7 @@ pub async fn list(asker: Asker, Query(query): Query<wire::LaneQuery>) -> Result<
 }
 
 /// `POST /v1/lanes:release`: tries the head again.
-pub async fn release(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn release(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
     let head = head(&asker.scheduler, &ask::body(&bytes)?).await?;
     asker.scheduler.retry(head).await?;
     let (task, _) = look(&asker.scheduler, head, false).await?;
@@ -39,7 +38,7 @@ pub async fn release(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
 }
 
 /// `POST /v1/lanes:skip`: cancels the head, so that the lane goes on.
-pub async fn skip(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn skip(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
     let head = head(&asker.scheduler, &ask::body(&bytes)?).await?;
     asker.scheduler.cancel(head).await?;
     let (task, _) = look(&asker.scheduler, head, false).await?;

@@ -4,7 +4,6 @@ use axum::extract::Path;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use futures_util::future::join_all;
 use http::StatusCode;
 use punctual::{EndState, Error, Filter, PageKey, TaskId, TaskView, Timestamp};
@@ -192,7 +191,7 @@ impl Deed {
 }
 
 /// `POST /v1/tasks:cancel`, `:retry` and `:run`
-pub async fn by_filter(asker: Asker, verb: Verb, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn by_filter(asker: Asker, verb: Verb, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
     let request: wire::ByFilter = ask::body(&bytes)?;
     let deed = match verb {
         Verb::Cancel => Deed::Cancel,
@@ -215,7 +214,7 @@ pub enum Verb {
 }
 
 /// `POST /v1/tasks:move`
-pub async fn move_by_filter(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn move_by_filter(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
     let request: wire::MoveByFilter = ask::body(&bytes)?;
     let wire::MoveByFilter { filter, dry_run, limit, cursor, at, timezone, delay } = request;
     let now = asker.scheduler.now();

@@ -46,7 +46,7 @@ pub async fn put(
     asker: Asker,
     Path(name): Path<String>,
     headers: HeaderMap,
-    bytes: Bytes,
+    ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     write(&app, asker, &name, &headers, &bytes, true).await
 }
@@ -57,7 +57,7 @@ pub async fn patch(
     asker: Asker,
     Path(name): Path<String>,
     headers: HeaderMap,
-    bytes: Bytes,
+    ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     write(&app, asker, &name, &headers, &bytes, false).await
 }

@@ -2,11 +2,12 @@
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn;
 use axum::routing::{get, post};
 use http::Method;
 use punctual_client::wire;
 
-use super::failure::Failure;
+use super::failure::{Failure, name_instance};
 use super::list::Verb;
 use super::{call_at, create, events, lanes, list, pages, queues, tasks, work};
 use crate::app::App;
@@ -36,6 +37,7 @@ pub fn router(app: App) -> Router {
             Failure::new("method_not_allowed", format!("{method} is not for this path"))
         })
         .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(from_fn(name_instance))
         .with_state(app)
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use punctual::{Error, Found, Spec, Target, Task, TaskId, TaskView};
 use punctual_client::wire::{self, Change};
@@ -112,7 +111,7 @@ pub async fn patch(
     asker: Asker,
     ask::Task(id): ask::Task,
     headers: HeaderMap,
-    bytes: Bytes,
+    ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let patch: wire::Patch = ask::body(&bytes)?;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::extract::Path;
 use axum::response::Response;
-use bytes::Bytes;
 use http::StatusCode;
 use punctual::{Afterwards, Error, Found, Report, Reserved, TaskId, Token};
 use punctual_client::wire::{self, Json, ReportResult};
@@ -23,7 +22,11 @@ use crate::app::Scheduler;
 const TOUCH: Duration = Duration::from_secs(30);
 
 /// `POST /v1/queues/{queue}/reserve`
-pub async fn reserve(asker: Asker, Path(queue): Path<String>, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn reserve(
+    asker: Asker,
+    Path(queue): Path<String>,
+    ask::Body(bytes): ask::Body,
+) -> Result<Response, Failure> {
     let wire::Reserve { max, wait, ttr, worker: _ } = ask::body(&bytes)?;
     let (wait, ttr) = (wait.map(Duration::from).unwrap_or_default(), ttr.map(Duration::from));
     let reserved = asker.scheduler.reserve(&queue, max.unwrap_or(1) as usize, wait, ttr).await?;
@@ -114,7 +117,7 @@ impl Says for wire::Bury {
 pub async fn report<R: Says>(
     asker: Asker,
     ask::Task(id): ask::Task,
-    bytes: Bytes,
+    ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let (text, report) = ask::body::<R>(&bytes)?.says()?;
     let token = token(id, &text)?;
@@ -124,7 +127,11 @@ pub async fn report<R: Says>(
 }
 
 /// `POST /v1/tasks/{id}/touch`
-pub async fn touch(asker: Asker, ask::Task(id): ask::Task, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn touch(
+    asker: Asker,
+    ask::Task(id): ask::Task,
+    ask::Body(bytes): ask::Body,
+) -> Result<Response, Failure> {
     let touch: wire::Touch = ask::body(&bytes)?;
     Ok(json(StatusCode::OK, &touch_one(&asker.scheduler, id, touch).await?))
 }
@@ -138,7 +145,11 @@ async fn touch_one(scheduler: &Scheduler, id: TaskId, touch: wire::Touch) -> Res
 }
 
 /// `POST /v1/tasks/{id}/kick`
-pub async fn kick(asker: Asker, ask::Task(id): ask::Task, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn kick(
+    asker: Asker,
+    ask::Task(id): ask::Task,
+    ask::Body(bytes): ask::Body,
+) -> Result<Response, Failure> {
     let wire::Kick {} = ask::body(&bytes)?;
     Ok(json(StatusCode::OK, &kick_one(&asker.scheduler, id).await?))
 }
@@ -185,7 +196,7 @@ item!(ReleaseItem, Release);
 item!(BuryItem, Bury);
 
 /// `POST /v1/queues/{queue}/ack`, `nack`, `release` and `bury`
-pub async fn reports<I: Item>(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn reports<I: Item>(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
     let wire::Batch { tasks } = ask::body::<wire::Batch<I>>(&bytes)?;
     let mut results: Vec<ReportResult> = Vec::with_capacity(tasks.len());
     let (mut places, mut reports) = (Vec::new(), Vec::new());
@@ -227,7 +238,7 @@ fn fail(result: &mut ReportResult, Failure(problem): Failure) {
 }
 
 /// `POST /v1/queues/{queue}/touch`
-pub async fn touches(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn touches(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
     let wire::Batch { tasks } = ask::body::<wire::Batch<wire::TouchItem>>(&bytes)?;
     let mut results = Vec::with_capacity(tasks.len());
     for item in tasks {
@@ -247,7 +258,7 @@ pub async fn touches(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
 }
 
 /// `POST /v1/queues/{queue}/kick`
-pub async fn kicks(asker: Asker, bytes: Bytes) -> Result<Response, Failure> {
+pub async fn kicks(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
     let wire::Batch { tasks } = ask::body::<wire::Batch<wire::KickItem>>(&bytes)?;
     let mut results = Vec::with_capacity(tasks.len());
     for item in tasks {

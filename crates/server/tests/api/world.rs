@@ -108,6 +108,7 @@ impl Answer {
         assert!(self.head.contains("application/problem+json"), "{}", self.head);
         let problem = self.json();
         assert_eq!(problem["status"], self.status);
+        assert!(problem["instance"].as_str().is_some_and(|path| path.starts_with('/')), "{problem}");
         (self.status, problem["code"].as_str().expect("the machine can do this").to_owned())
     }
 }
