@@ -117,6 +117,23 @@ impl Listing {
                 .ok_or_else(|| Failure::new("cursor_invalid", "send `next` of the page before, as it was"))?,
             None => first,
         };
+        let (mut views, mut next) = self.part(scheduler, cursor, limit).await?;
+        // Whoever looks for a task that has just ended must not find an empty page.
+        if let Some(ended) = next.filter(|next| next.ended && !cursor.ended && views.len() < limit) {
+            let (more, after) = self.part(scheduler, ended, limit - views.len()).await?;
+            views.extend(more);
+            next = after;
+        }
+        Ok((views, next.map(Cursor::text)))
+    }
+
+    /// A page of those that have not ended, or of those that have.
+    async fn part(
+        &self,
+        scheduler: &Scheduler,
+        cursor: Cursor,
+        limit: usize,
+    ) -> Result<(Vec<TaskView>, Option<Cursor>), Failure> {
         let filter = if cursor.ended { &self.ended } else { &self.live };
         let Some(filter) = filter else { return Ok((Vec::new(), None)) };
         let page = scheduler.list(filter, cursor.key, limit).await?;
@@ -129,7 +146,7 @@ impl Listing {
             None if !cursor.ended && self.ended.is_some() => Some(Cursor { ended: true, key: None }),
             None => None,
         };
-        Ok((views, next.map(Cursor::text)))
+        Ok((views, next))
     }
 }
 

@@ -118,4 +118,7 @@ async fn tasks_are_listed_a_page_at_a_time_and_changed_by_filter() {
     assert_eq!((cancelled.matched, cancelled.changed), (5, 5));
     let ended = TaskQuery { state: Some(State::Cancelled), ..TaskQuery::default() };
     assert_eq!(world.client.list(&ended).await.unwrap().tasks.len(), 5);
+    let all = TaskQuery { queue: Some("mail".into()), ..TaskQuery::default() };
+    let page = world.client.list(&all).await.unwrap();
+    assert_eq!((page.tasks.len(), page.next), (25, None), "what has ended follows what has not");
 }
