@@ -37,6 +37,11 @@ impl Row {
         Row { work: work.into(), figure, unit, limit: None, of_limit: None, goal }
     }
 
+    /// What the machine itself does in the same unit, measured just before.
+    pub fn within(self, limit: f64) -> Row {
+        Row { limit: Some(limit), of_limit: Some(self.figure / limit), ..self }
+    }
+
     /// Of rounds of ours and of the limit, in turns.
     pub fn beside_limit(work: impl Into<String>, ours: &[f64], limits: &[f64], goal: &'static str) -> Row {
         let ratios = ours.iter().zip(limits).map(|(ours, limit)| ours / limit);
@@ -99,6 +104,7 @@ pub fn print_table(rows: &[Row]) {
     }
     println!("{table}");
     println!(
-        "Limit: the same bytes in the same batches, appended to a bare file that was zeroed, one sync each."
+        "Limit: the same bytes in the same batches, appended to a bare file that was zeroed, one sync each; for \
+         lateness, a thread that only waits for one instant after the other."
     );
 }
