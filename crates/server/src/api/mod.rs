@@ -6,6 +6,7 @@ mod create;
 mod draft;
 mod events;
 mod failure;
+mod keys;
 mod lanes;
 mod list;
 mod once;
@@ -19,5 +20,6 @@ mod work;
 
 pub(crate) use draft::moment_of;
 pub use failure::{Failure, codes};
+pub use keys::{key_of, shown as shown_key, with_secret as made_key};
 pub use router::router;
 pub(crate) use view::{result as result_of, state as state_of};
