@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use punctual::Timestamp;
 
-use super::report::{Row, Unit};
 use super::world::{self, Lateness, World};
 use super::{Bench, clean};
+use crate::report::{Row, Unit};
 use crate::stopwatch::{Stopwatch, wall_now};
 
 const SPIKE: usize = 50_000;
@@ -105,7 +105,7 @@ pub fn spike(bench: &mut Bench<'_>, world: &World, what: &str) {
         });
         worst.push(world.seen.take_lateness().worst());
     }
-    let median = super::report::median(worst.into_iter());
+    let median = crate::report::median(worst.into_iter());
     bench.note(Row::new(
         format!("spike of {SPIKE}, last one begun{what}"),
         median,

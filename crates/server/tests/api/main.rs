@@ -3,6 +3,7 @@
 mod audit;
 mod bad_input;
 mod calls;
+mod isolation;
 mod keys;
 mod limits;
 mod namespaces;

@@ -86,7 +86,8 @@ pub fn print_json(rows: &[Row]) {
     println!("{}", serde_json::to_string_pretty(rows).expect("rows are plain data"));
 }
 
-pub fn print_table(rows: &[Row]) {
+/// `limit` says what the figures are seen beside.
+pub fn print_table(rows: &[Row], limit: &str) {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
     table.set_header(["work", "figure", "limit", "of limit", "goal"]);
@@ -103,8 +104,5 @@ pub fn print_table(rows: &[Row]) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     println!("{table}");
-    println!(
-        "Limit: the same bytes in the same batches, appended to a bare file that was zeroed, one sync each; for \
-         lateness, a thread that only waits for one instant after the other."
-    );
+    println!("{limit}");
 }
