@@ -7,6 +7,7 @@ mod config;
 mod folders;
 mod keys;
 mod program;
+mod tls;
 mod transcripts;
 mod usage;
 mod work;
