@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
 
 mod changes;
+mod example_workers;
 mod folders;
 mod program;
 mod transcripts;
