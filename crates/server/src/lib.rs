@@ -5,6 +5,7 @@ mod app;
 pub mod call;
 mod callbacks;
 mod calls;
+mod counts;
 mod delivery;
 mod error_pages;
 mod extras;

@@ -9,13 +9,14 @@ use std::time::Duration;
 use punctual::clock::Clock;
 use punctual::{EmbeddedStore, Error};
 use tokio::net::TcpListener;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::api::router;
 use crate::app::{App, Scheduler};
 use crate::call::{Caller, CallerOptions, Guard};
 use crate::callbacks::send_results;
 use crate::calls::Calls;
+use crate::counts::keep_count;
 use crate::watch::Watch;
 
 /// How long answers may still go out after the scheduler has stopped.
@@ -65,6 +66,8 @@ pub struct Server {
     scheduler: Scheduler,
     /// Sends results to those who asked for it.
     sending: AbortHandle,
+    /// Counts the tasks that earlier runs have left.
+    counting: JoinHandle<()>,
     drain: Duration,
 }
 
@@ -86,7 +89,8 @@ impl Server {
         let app = App::new(scheduler.clone(), guard, watch);
         calls.begin(app.clone());
         let sending = tokio::spawn(send_results(app.clone(), ended)).abort_handle();
-        Ok(Server { listener, app, scheduler, sending, drain: options.drain })
+        let counting = tokio::spawn(keep_count(app.clone()));
+        Ok(Server { listener, app, scheduler, sending, counting, drain: options.drain })
     }
 
     /// Where it listens.
@@ -96,7 +100,7 @@ impl Server {
 
     /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let Server { listener, app, scheduler, sending, drain } = self;
+        let Server { listener, app, scheduler, sending, counting, drain } = self;
         let told = app.clone();
         let told = async move {
             stop.await;
@@ -119,6 +123,8 @@ impl Server {
         };
         // It holds the store, which others may want to open now.
         sending.abort();
+        counting.abort();
+        counting.await.ok();
         stopped
     }
 }

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod calls;
+mod lines;
 mod queues;
 mod tasks;
 mod telling;
