@@ -36,8 +36,10 @@ struct Sent {
 pub async fn send_results(app: App, mut ended: mpsc::Receiver<EndedTask>) {
     while let Some(ended) = ended.recv().await {
         let Some(task) = callback_of(&app, &ended) else { continue };
+        // What a result says is for its own namespace.
+        let Some(scheduler) = app.scheduler().in_namespace_of(ended.task.id.queue) else { continue };
         loop {
-            match app.scheduler().schedule(task.clone()).await {
+            match scheduler.schedule(task.clone()).await {
                 Ok(_) | Err(Error::Refused(_) | Error::Stopped) => break,
                 // It is tried until there is room: whoever waits for a result does not ask again.
                 Err(_) => wait().await,

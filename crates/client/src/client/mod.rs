@@ -3,6 +3,7 @@
 mod creating;
 mod error;
 mod events;
+mod keys;
 mod queues;
 mod request;
 mod tasks;

@@ -9,6 +9,7 @@ mod change;
 mod create;
 mod event;
 mod json;
+mod key;
 mod nearest;
 mod problem;
 mod queue;
@@ -29,6 +30,7 @@ pub use change::Change;
 pub use create::{BATCH_MAX, CreateResult, Creation, NewTasks, Results, TaskId, read_items};
 pub use event::{Event, EventData, EventKind, EventQuery, NewNotification, Notification, NotificationPage};
 pub use json::{Base64, Json};
+pub use key::{Key, KeyPage, MadeKey, NewKey, RotateKey, Scope, UnknownScope};
 pub use nearest::{UnknownField, nearest, unknown_field};
 pub use problem::{FieldError, Problem, code};
 pub use queue::{

@@ -30,9 +30,9 @@ pub async fn create(
     let headers = request.headers().clone();
     // To give the same answer again, one must know the whole request: so with a key it is not a stream.
     if is_lines(&headers)? && !has_key(&headers) {
-        return lines::create(app, asker.scheduler, queue, &headers, request.into_body()).await;
+        return lines::create(app, asker, queue, request).await;
     }
-    let ask::Body(body) = ask::Body::from_request(request, &()).await?;
+    let ask::Body(body) = ask::Body::from_request(request, &app).await?;
     let path = format!("/v1/queues/{queue}/tasks");
     let made = make(&app, &asker.scheduler, &queue, &headers, &body);
     once(&asker.scheduler, &headers, &path, &body, made).await

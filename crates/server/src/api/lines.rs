@@ -4,6 +4,7 @@
 //! those are too many, reading waits: whoever sends very much must read what is answered meanwhile.
 
 use axum::body::{Body, BodyDataStream};
+use axum::extract::Request;
 use axum::response::Response;
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
@@ -11,29 +12,29 @@ use http::{HeaderMap, HeaderValue, header};
 use punctual_client::wire;
 use tokio::sync::mpsc;
 
-use super::ask::{surroundings, wants_minimal};
+use super::ask::{Asker, surroundings, wants_minimal};
 use super::create::{drafter, failed, schedule_many};
+use super::draft::Drafter;
 use super::failure::Failure;
-use crate::app::{App, Scheduler};
+use crate::access::Held;
+use crate::app::App;
+use crate::units::{KIB, MIB};
 
 /// The longest line. The largest payload fits, however its JSON is written.
-const LINE_MAX: usize = 8 * 1024 * 1024;
+const LINE_MAX: usize = 8 * MIB;
 /// So many tasks are made at once.
 const BATCH: usize = 1_000;
 /// So many batches of answers wait for whoever sends everything before it reads anything.
 const ANSWERS_KEPT: usize = 64;
 
 /// Makes a task of each line, and answers with a line for each.
-pub async fn create(
-    app: App,
-    scheduler: Scheduler,
-    queue: String,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Response, Failure> {
-    let stream = Stream { queue, minimal: wants_minimal(headers), headers: headers.clone(), app, scheduler };
+pub async fn create(app: App, asker: Asker, queue: String, request: Request) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let held = parts.extensions.get::<Held>().cloned().unwrap_or_default();
+    let minimal = wants_minimal(&parts.headers);
+    let stream = Stream { queue, minimal, headers: parts.headers, app, asker, held };
     // What is wrong with the queue is wrong with every line.
-    drafter(&stream.app, &stream.scheduler, &stream.queue, surroundings(headers)).await?;
+    stream.drafter().await?;
     let (answers, answered) = mpsc::channel(ANSWERS_KEPT);
     tokio::spawn(stream.make_all(body.into_data_stream(), answers));
     let answered = futures_util::stream::unfold(answered, |mut answered| async {
@@ -47,50 +48,69 @@ pub async fn create(
 
 struct Stream {
     app: App,
-    scheduler: Scheduler,
+    asker: Asker,
     queue: String,
     headers: HeaderMap,
     minimal: bool,
+    held: Held,
 }
 
 impl Stream {
-    /// Ends with the body, when nobody reads the answers any more, or when the server stops.
-    async fn make_all(self, mut body: BodyDataStream, answers: mpsc::Sender<Answers>) {
-        let mut lines = Lines::default();
+    async fn drafter(&self) -> Result<Drafter<'_>, Failure> {
+        drafter(&self.app, &self.asker.scheduler, &self.queue, surroundings(&self.headers)).await
+    }
+
+    /// Ends with the body, or when nobody reads the answers any more. If it ends before that, the answer breaks off:
+    /// whoever counts the lines must not take it for the end.
+    async fn make_all(self, body: BodyDataStream, answers: mpsc::Sender<Answers>) {
+        if let Err(why) = self.make_each(body, &answers).await {
+            answers.send(Err(std::io::Error::other(why))).await.ok();
+        }
+    }
+
+    async fn make_each(
+        &self,
+        mut body: BodyDataStream,
+        answers: &mpsc::Sender<Answers>,
+    ) -> Result<(), &'static str> {
+        let access = self.app.access();
+        let mut lines = Lines::new(access.limits.body_max.min(LINE_MAX));
         let app = self.app.clone();
         let mut stopping = std::pin::pin!(app.stopping());
         while !lines.finished {
             let more = tokio::select! {
-                more = body.next() => more,
-                () = &mut stopping => {
-                    // Whoever counts the answers must not take it for the end.
-                    answers.send(Err(std::io::Error::other("the server is stopping"))).await.ok();
-                    return;
-                }
+                more = tokio::time::timeout(access.limits.body_timeout, body.next()) => more,
+                () = &mut stopping => return Err("the server is stopping"),
             };
-            lines.come(more);
+            lines.come(more.map_err(|_| "nothing came for too long")?);
             // What has come meanwhile goes into the same batch.
             while !lines.finished && lines.ready.len() < BATCH {
                 let Some(more) = body.next().now_or_never() else { break };
                 lines.come(more);
+            }
+            if !access.still_lets(&self.asker.who) {
+                return Err("the key is not good any more");
+            }
+            if !self.held.hold(&access.room, lines.bytes()) {
+                lines.refuse("the server holds as much of others' requests as it may: try again in a moment");
             }
             while !lines.ready.is_empty() {
                 let rest = lines.ready.split_off(lines.ready.len().min(BATCH));
                 let batch = std::mem::replace(&mut lines.ready, rest);
                 let answer = self.make(batch).await;
                 if answers.send(Ok(answer)).await.is_err() {
-                    return;
+                    return Ok(());
                 }
             }
         }
+        Ok(())
     }
 
     async fn make(&self, lines: Vec<Line>) -> Bytes {
-        let surroundings = surroundings(&self.headers);
-        let results = match drafter(&self.app, &self.scheduler, &self.queue, surroundings).await {
+        let results = match self.drafter().await {
             Ok(drafter) => {
                 let drafted = lines.into_iter().map(|line| drafter.draft(wire::read(&line?)?));
-                schedule_many(&self.scheduler, drafted.collect(), self.minimal).await
+                schedule_many(&self.asker.scheduler, drafted.collect(), self.minimal).await
             }
             Err(Failure(problem)) => lines.iter().map(|_| failed(Failure(problem.clone()))).collect(),
         };
@@ -109,8 +129,8 @@ type Answers = Result<Bytes, std::io::Error>;
 type Line = Result<Bytes, Failure>;
 
 /// Cuts what comes into lines. Empty ones are left out.
-#[derive(Default)]
 struct Lines {
+    line_max: usize,
     ready: Vec<Line>,
     begun: BytesMut,
     /// The line that has begun is too long: the rest of it is thrown away.
@@ -119,6 +139,21 @@ struct Lines {
 }
 
 impl Lines {
+    fn new(line_max: usize) -> Lines {
+        Lines { line_max, ready: Vec::new(), begun: BytesMut::new(), is_too_long: false, finished: false }
+    }
+
+    /// How much is held.
+    fn bytes(&self) -> usize {
+        let ready = self.ready.iter().map(|line| line.as_ref().map_or(0, Bytes::len));
+        self.begun.len() + ready.sum::<usize>()
+    }
+
+    /// There is no room for what has come.
+    fn refuse(&mut self, why: &'static str) {
+        self.ready.iter_mut().for_each(|line| *line = Err(Failure::new("overloaded", why)));
+    }
+
     /// What the body says next. If it breaks off, what is left is half a line.
     fn come<E>(&mut self, more: Option<Result<Bytes, E>>) {
         match more {
@@ -145,7 +180,7 @@ impl Lines {
     }
 
     fn go_on(&mut self, part: &[u8]) {
-        if self.begun.len() + part.len() > LINE_MAX {
+        if self.begun.len() + part.len() > self.line_max {
             self.is_too_long = true;
             self.begun.clear();
         }
@@ -156,7 +191,7 @@ impl Lines {
 
     fn end(&mut self) {
         if std::mem::take(&mut self.is_too_long) {
-            let detail = "8 MiB is the most for a line";
+            let detail = format!("a line has {} KiB at most", self.line_max / KIB);
             return self.ready.push(Err(Failure::new("body_too_large", detail)));
         }
         let line = self.begun.split().freeze();
@@ -181,7 +216,7 @@ mod tests {
     use super::*;
 
     fn cut(parts: &[&[u8]]) -> Vec<Result<String, u16>> {
-        let mut lines = Lines::default();
+        let mut lines = Lines::new(LINE_MAX);
         parts.iter().for_each(|part| lines.push(Bytes::copy_from_slice(part)));
         lines.finish();
         let text = |line: Line| match line {
@@ -204,7 +239,7 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_spoils_no_other_and_is_not_kept() {
         let long = vec![b'x'; LINE_MAX / 2 + 1];
-        let mut lines = Lines::default();
+        let mut lines = Lines::new(LINE_MAX);
         lines.push(Bytes::from_static(b"one\n"));
         for _ in 0..10 {
             lines.push(long.clone().into());

@@ -6,6 +6,7 @@ mod create;
 mod draft;
 mod events;
 mod failure;
+mod keys;
 mod lanes;
 mod lines;
 mod list;
@@ -21,6 +22,7 @@ mod work;
 
 pub(crate) use draft::moment_of;
 pub use failure::{Failure, codes};
+pub use keys::{key_of, shown as shown_key, with_secret as made_key};
 pub use router::{paths, router};
-pub use verbs::{QUEUE_VERBS, QueueVerb, TASK_VERBS, TaskVerb};
+pub use verbs::{KEY_VERBS, KeyVerb, QUEUE_VERBS, QueueVerb, TASK_VERBS, TaskVerb};
 pub(crate) use view::{result as result_of, state as state_of};

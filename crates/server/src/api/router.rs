@@ -1,31 +1,24 @@
 //! Which path leads where.
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
 use http::Method;
 use punctual_client::wire;
 
 use super::failure::{Failure, name_instance};
 use super::list::Verb;
-use super::{call_at, create, events, lanes, list, pages, queues, tasks, verbs, work};
+use super::{call_at, create, events, keys, lanes, list, pages, queues, tasks, verbs, work};
+use crate::access::door;
 use crate::app::App;
 
-/// A batch of ten thousand tasks fits, with payloads of a few KiB each.
-const BODY_MAX: usize = 32 * 1024 * 1024;
-
-/// The whole of the API.
+/// The whole of the API. What it takes to be answered at each path is in `access/table.rs`.
 pub fn router(app: App) -> Router {
     routes()
         .router
-        .fallback(async || {
-            Failure::new("not_found", "nothing of the API is at this path: see docs/protocol.md")
-        })
-        .method_not_allowed_fallback(async |method: Method| {
-            Failure::new("method_not_allowed", format!("{method} is not for this path"))
-        })
-        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .fallback(async || Failure::no_such_path())
+        .method_not_allowed_fallback(async |method: Method| Failure::no_such_method(&method))
+        .layer(from_fn_with_state(app.clone(), door))
         .layer(from_fn(verbs::are_posted))
         .layer(from_fn(name_instance))
         .with_state(app)
@@ -66,6 +59,8 @@ fn routes() -> Routes {
         .route("/v1/lanes", get(lanes::list))
         .route("/v1/lanes:release", post(lanes::release))
         .route("/v1/lanes:skip", post(lanes::skip))
+        .route("/v1/keys", get(keys::list).post(keys::add))
+        .route("/v1/keys/{id}", post(keys::act).delete(keys::revoke))
         .route("/v1/events", get(events::events))
         .route("/metrics", get(pages::metrics))
         .route("/healthz", get(pages::healthz))

@@ -57,7 +57,7 @@ pub async fn cancel(asker: Asker, ask::Task(id): ask::Task) -> Result<Response, 
 /// `POST /v1/tasks/{id}:run` and `:retry`
 pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
     let (id, verb) = name_and_verb(&path, TASK_VERBS)?;
-    let id = task_id(id)?;
+    let id = task_id(&asker.scheduler, id)?;
     let task = match verb {
         TaskVerb::Run => asker.scheduler.run_now(id).await?,
         TaskVerb::Retry => retry(&asker.scheduler, id).await?,

@@ -30,12 +30,22 @@ pub enum QueueVerb {
     Purge,
 }
 
+/// What can be done to one key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyVerb {
+    /// Give it another secret.
+    Rotate,
+}
+
 /// The verbs of a task.
 pub const TASK_VERBS: &[(&str, TaskVerb)] = &[("run", TaskVerb::Run), ("retry", TaskVerb::Retry)];
 
 /// The verbs of a queue.
 pub const QUEUE_VERBS: &[(&str, QueueVerb)] =
     &[("pause", QueueVerb::Pause), ("resume", QueueVerb::Resume), ("purge", QueueVerb::Purge)];
+
+/// The verbs of a key.
+pub const KEY_VERBS: &[(&str, KeyVerb)] = &[("rotate", KeyVerb::Rotate)];
 
 /// The name and the verb of a path's last segment.
 pub fn name_and_verb<'a, V: Copy>(segment: &'a str, verbs: &[(&str, V)]) -> Result<(&'a str, V), Failure> {
@@ -54,7 +64,7 @@ pub async fn are_posted(request: Request, next: Next) -> Response {
     let (has_verb, method) = (segment.contains(':'), request.method().clone());
     let allowed = if has_verb { "POST" } else { besides };
     if has_verb != (method == Method::POST) {
-        let failure = Failure::new("method_not_allowed", format!("{method} is not for this path"));
+        let failure = Failure::no_such_method(&method);
         return allowing(failure.into_response(), allowed);
     }
     let response = next.run(request).await;
@@ -67,6 +77,7 @@ fn shared(path: &str) -> Option<(&str, &'static str)> {
     let of = |prefix, allowed| Some((path.strip_prefix(prefix)?, allowed));
     let shared = of("/v1/tasks/", "GET,HEAD,PATCH,DELETE");
     let shared = shared.or_else(|| of("/v1/queues/", "GET,HEAD,PUT,PATCH,DELETE"));
+    let shared = shared.or_else(|| of("/v1/keys/", "DELETE"));
     shared.filter(|(segment, _)| !segment.contains('/'))
 }
 

@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::StatusCode;
-use punctual::{Afterwards, Error, Found, Report, Reserved, TaskId, Token};
+use punctual::{Afterwards, Found, Report, Reserved, TaskId, Token};
 use punctual_client::wire::{self, Json, ReportResult};
 use punctual_core::Epoch;
 use serde::Deserialize;
@@ -127,7 +127,6 @@ pub async fn report<R: Says>(
 ) -> Result<Response, Failure> {
     let (text, report) = ask::body::<R>(&bytes)?.says()?;
     let token = token(id, &text)?;
-    known(&asker.scheduler, id)?;
     let after = asker.scheduler.report(token, report).await?;
     Ok(json(StatusCode::OK, &progress(id, after)))
 }
@@ -144,7 +143,6 @@ pub async fn touch(
 
 async fn touch_one(scheduler: &Scheduler, id: TaskId, touch: wire::Touch) -> Result<wire::Touched, Failure> {
     let token = token(id, &touch.token)?;
-    known(scheduler, id)?;
     let more = touch.ttr.map_or(TOUCH, Into::into);
     scheduler.touch(token, more).await?;
     Ok(wire::Touched { ttr_until: moment_of(scheduler.now() + more), ttr: Some(more.into()) })
@@ -165,10 +163,6 @@ async fn kick_one(scheduler: &Scheduler, id: TaskId) -> Result<wire::Progress, F
     let next_at = Some(moment_of(task.due_at()));
     let view = punctual::TaskView { found: Found::Live(task), running: None };
     Ok(wire::Progress { id: id.to_string(), state: view::state(view.state()), next_at })
-}
-
-fn known(scheduler: &Scheduler, id: TaskId) -> Result<(), Failure> {
-    scheduler.queue_of(id).map(|_| ()).ok_or_else(|| Error::NotFound.into())
 }
 
 fn progress(id: TaskId, after: Afterwards) -> wire::Progress {
@@ -263,9 +257,8 @@ fn about(id: &str) -> ReportResult {
 }
 
 fn read_report(scheduler: &Scheduler, id: &str, report: impl Says) -> Result<(Token, Report), Failure> {
-    let id = task_id(id)?;
+    let id = task_id(scheduler, id)?;
     let (text, report) = report.says()?;
-    known(scheduler, id)?;
     Ok((token(id, &text)?, report))
 }
 
@@ -283,7 +276,7 @@ pub async fn touches(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Respon
             Err(result) => return *result,
         };
         let mut result = about(&text);
-        let touched = match task_id(&text) {
+        let touched = match task_id(scheduler, &text) {
             Ok(id) => touch_one(scheduler, id, touch).await,
             Err(failure) => Err(failure),
         };
@@ -305,7 +298,7 @@ pub async fn kicks(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response
             Err(result) => return *result,
         };
         let mut result = about(&id);
-        let kicked = match task_id(&id) {
+        let kicked = match task_id(scheduler, &id) {
             Ok(id) => kick_one(scheduler, id).await,
             Err(failure) => Err(failure),
         };

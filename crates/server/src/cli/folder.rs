@@ -176,7 +176,7 @@ impl Restore {
 }
 
 /// A server that runs has the folder.
-fn stopped_first(error: &FolderError, hint: &str) -> Trouble {
+pub fn stopped_first(error: &FolderError, hint: &str) -> Trouble {
     let trouble = of_folder(error);
     match error.trouble {
         FolderTrouble::InUse { .. } => trouble.hint(hint),

@@ -6,8 +6,10 @@
 mod ask;
 mod bench;
 mod check;
+mod config;
 mod folder;
 mod human_time;
+mod key;
 mod lane;
 mod queue;
 mod serve;
@@ -62,6 +64,8 @@ enum Command {
     /// Lanes that wait for a person
     #[command(subcommand)]
     Lane(lane::Lane),
+    /// API keys: who may ask a server, and for what
+    Key(key::Key),
     /// Does the tasks of a queue with a command, or posts them to a local URL
     Worker(worker::Worker),
     /// Measures how many tasks a server takes or hands out in a second
@@ -106,6 +110,7 @@ async fn run(Cli { remote, command }: Cli) -> Outcome {
         Command::Task(task) => task.run(&remote).await,
         Command::Queue(queue) => queue.run(&remote).await,
         Command::Lane(lane) => lane.run(&remote).await,
+        Command::Key(key) => key.run(&remote).await,
         Command::Worker(worker) => worker.run(&remote).await,
         Command::Bench(bench) => bench.run(&remote).await,
         Command::Check(check) => check.run(&remote).await,

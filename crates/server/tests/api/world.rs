@@ -9,8 +9,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use punctual_client::Client;
-use punctual_server::call::Guard;
-use punctual_server::{Options, Server};
+use punctual_server::{Options, Reload, Server};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,6 +22,7 @@ pub struct World {
     pub client: Client,
     pub address: SocketAddr,
     pub data: TempDir,
+    pub reload: Reload,
     stop: oneshot::Sender<()>,
     running: JoinHandle<()>,
 }
@@ -33,20 +33,34 @@ impl World {
     }
 
     pub async fn on(data: TempDir) -> World {
-        let server = Server::start(options(data.path())).await.expect("the machine can do this");
+        World::with(data, |_| {}).await
+    }
+
+    /// A server that is told more.
+    pub async fn with(data: TempDir, tell: impl FnOnce(&mut Options)) -> World {
+        let mut options = options(data.path());
+        tell(&mut options);
+        let server = Server::start(options).await.expect("the machine can do this");
         let address = server.address().expect("the machine can do this");
+        let reload = server.reload();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
             server.run(async { stopped.await.unwrap_or_default() }).await.expect("the machine can do this");
         });
         let client = Client::new(&format!("http://{address}")).expect("the machine can do this");
-        World { client, address, data, stop, running }
+        World { client, address, data, reload, stop, running }
+    }
+
+    /// A client with this key.
+    pub fn client_with(&self, key: &str) -> Client {
+        let client = Client::builder(&format!("http://{}", self.address)).key(key).build();
+        client.expect("the machine can do this")
     }
 
     /// Stops the server in good order, and leaves its folder.
     pub async fn stop(self) -> TempDir {
         self.stop.send(()).ok();
-        drop(self.client);
+        drop((self.client, self.reload));
         self.running.await.expect("the machine can do this");
         self.data
     }
@@ -75,12 +89,7 @@ impl World {
 }
 
 pub fn options(data: &Path) -> Options {
-    Options {
-        data: data.to_owned(),
-        listen: ([127, 0, 0, 1], 0).into(),
-        guard: Guard::default(),
-        drain: Duration::from_secs(5),
-    }
+    Options { drain: Duration::from_secs(5), ..Options::new(data, ([127, 0, 0, 1], 0).into()) }
 }
 
 /// An answer, as it came.
@@ -92,7 +101,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn read(bytes: &[u8]) -> Answer {
+    pub fn read(bytes: &[u8]) -> Answer {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("it has a status");

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
 
 mod changes;
+mod config;
 mod example_workers;
 mod folders;
+mod keys;
 mod program;
 mod transcripts;
 mod usage;

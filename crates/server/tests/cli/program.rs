@@ -76,10 +76,17 @@ impl Server {
     pub fn start() -> Server {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        let mut process = command(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let data = ["--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+        Server::of(command(&["serve"]).args(data), folder)
+    }
+
+    /// A server that is told all it needs.
+    pub fn start_with(args: &[&str]) -> Server {
+        Server::of(command(&["serve"]).args(args), tempfile::tempdir().unwrap())
+    }
+
+    fn of(command: &mut Command, folder: TempDir) -> Server {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         let url = first.strip_prefix("punctual listens on ").expect(&first).to_owned();

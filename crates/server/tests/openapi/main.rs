@@ -2,6 +2,7 @@
 
 mod document;
 mod drift;
+mod keys;
 mod operation;
 mod problems;
 mod queues;

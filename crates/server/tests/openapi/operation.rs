@@ -16,6 +16,9 @@ const ALWAYS: &[&str] = &[
     "key_missing",
     "key_invalid",
     "scope_missing",
+    "origin_foreign",
+    "rate_limited",
+    "connections_full",
     "not_owner",
     "outcome_unknown",
     "overloaded",
@@ -23,7 +26,7 @@ const ALWAYS: &[&str] = &[
     "store_failed",
 ];
 /// Whoever sends a body can hear these, too.
-const WITH_BODY: &[&str] = &["body_invalid", "body_too_large", "field_invalid"];
+const WITH_BODY: &[&str] = &["body_invalid", "body_too_large", "body_too_slow", "field_invalid"];
 
 /// One operation.
 pub struct Operation {
@@ -71,7 +74,7 @@ impl Operation {
 
     fn name_what_the_path_names(&mut self) {
         for (name, about, of) in [
-            ("id", "The task's id, as it was answered when the task was made.", ""),
+            ("id", "The id, as it was answered.", ""),
             ("queue", "The queue's name.", "QueueName"),
             ("name", "The notification's name.", "QueueName"),
         ] {
@@ -81,7 +84,7 @@ impl Operation {
             // An id that is none is answered as one that is unknown: so the document lets everything pass.
             let schema = match of {
                 "" => {
-                    json!({"type": "string", "minLength": 1, "examples": ["0000e8r00000000g1pq40j9k3r50000000000041"]})
+                    json!({"type": "string", "minLength": 1})
                 }
                 of => json!({"$ref": format!("#/components/schemas/{of}")}),
             };
@@ -89,6 +92,7 @@ impl Operation {
                 json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema}),
             );
             match name {
+                "id" if self.path.starts_with("/v1/keys/") => self.codes.push("key_not_found"),
                 "id" => self.codes.extend(["task_id_invalid", "task_not_found"]),
                 _ => self.codes.extend(["name_empty", "name_too_long", "queue_name_invalid"]),
             }

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use punctual_client::wire::Problem;
-use punctual_server::api::{QUEUE_VERBS, TASK_VERBS, paths};
-use punctual_server::call::Guard;
+use punctual_server::api::{KEY_VERBS, QUEUE_VERBS, TASK_VERBS, paths};
 use punctual_server::{Options, Server};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -30,12 +29,9 @@ async fn the_document_and_the_router_know_the_same_paths() {
 /// each of them.
 async fn served() -> Routes {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let server = Server::start(Options {
-        data: folder.path().to_owned(),
-        listen: ([127, 0, 0, 1], 0).into(),
-        guard: Guard::default(),
-        drain: Duration::ZERO,
-    });
+    let options =
+        Options { drain: Duration::ZERO, ..Options::new(folder.path(), ([127, 0, 0, 1], 0).into()) };
+    let server = Server::start(options);
     let server = server.await.expect("a server can be started");
     let address = server.address().expect("it listens");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -44,6 +40,7 @@ async fn served() -> Routes {
     for path in paths() {
         let verbs: Vec<&str> = match path {
             "/v1/tasks/{id}" => TASK_VERBS.iter().map(|(verb, _)| *verb).collect(),
+            "/v1/keys/{id}" => KEY_VERBS.iter().map(|(verb, _)| *verb).collect(),
             "/v1/queues/{queue}" => QUEUE_VERBS.iter().map(|(verb, _)| *verb).collect(),
             _ => Vec::new(),
         };
