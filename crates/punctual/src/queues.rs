@@ -78,6 +78,11 @@ impl<S: Store> Scheduler<S> {
         (name.namespace == self.namespace).then_some(name.name)
     }
 
+    /// A queue's namespace and name, by its number, whatever its namespace.
+    pub fn place_of(&self, queue: QueueId) -> Option<(Arc<str>, Arc<str>)> {
+        self.inner.directory.name(queue).map(|called| (called.namespace, called.name))
+    }
+
     /// A queue's name and extras, by its number, whatever its namespace: for whoever delivers tasks.
     pub fn delivery_of(&self, queue: QueueId) -> Option<(Arc<str>, Bytes)> {
         let name = self.inner.directory.name(queue)?.name;

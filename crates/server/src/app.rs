@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::call::Guard;
 use crate::extras::Extras;
+use crate::notifications::Notifications;
 use crate::watch::Watch;
 
 /// The store that a server keeps its tasks in.
@@ -29,13 +30,16 @@ struct Shared {
     /// Whether the server is stopping.
     stopping: watch::Sender<bool>,
     extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
+    /// Held by whoever sets the virtual clock forward.
+    advancing: tokio::sync::Mutex<()>,
 }
 
 impl App {
     /// A server on this scheduler, which may call what this guard lets it.
     pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch) -> App {
         let (stopping, extras) = (watch::Sender::new(false), std::sync::RwLock::default());
-        App(Arc::new(Shared { scheduler, guard, watch, stopping, extras }))
+        let advancing = tokio::sync::Mutex::default();
+        App(Arc::new(Shared { scheduler, guard, watch, stopping, extras, advancing }))
     }
 
     /// The scheduler.
@@ -51,6 +55,16 @@ impl App {
     /// Who sees what happens.
     pub fn watch(&self) -> &Watch {
         &self.0.watch
+    }
+
+    /// Who is told of what.
+    pub fn notifications(&self) -> &Notifications {
+        self.watch().notifications()
+    }
+
+    /// Waits until nobody else sets the virtual clock forward.
+    pub async fn advancing(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.advancing.lock().await
     }
 
     /// Lets go whoever would stay for ever.

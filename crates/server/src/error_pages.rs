@@ -15,6 +15,7 @@ const PAGES: &[(&str, &str)] = pages![
     "body_invalid",
     "body_too_large",
     "call_invalid",
+    "clock_not_virtual",
     "cursor_invalid",
     "expires_before_due",
     "field_invalid",

@@ -3,12 +3,16 @@
 pub mod api;
 mod app;
 pub mod call;
-mod callbacks;
 mod calls;
+mod debts;
 mod delivery;
 mod error_pages;
 mod extras;
+mod lateness;
+mod letter;
 mod metrics;
+mod notifications;
+mod owed;
 mod serve;
 mod watch;
 

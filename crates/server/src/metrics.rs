@@ -21,6 +21,7 @@ pub struct Metrics {
     registry: Registry,
     lateness: Histogram,
     created: Counter<u64, AtomicU64>,
+    started: Counter<u64, AtomicU64>,
     attempts: Family<OutcomeLabel, Counter>,
     ended: Family<StateLabel, Counter>,
     running: Gauge<i64, AtomicI64>,
@@ -72,6 +73,7 @@ impl Default for Metrics {
             registry: Registry::with_prefix("punctual"),
             lateness: Histogram::new(LATENESS_BUCKETS),
             created: Counter::default(),
+            started: Counter::default(),
             attempts: Family::default(),
             ended: Family::default(),
             running: Gauge::default(),
@@ -95,6 +97,7 @@ impl Metrics {
             self.lateness.clone(),
         );
         registry.register("tasks_created", "Tasks that were accepted", self.created.clone());
+        registry.register("attempts_started", "Attempts that began", self.started.clone());
         registry.register("attempts", "Attempts that ended, by how", self.attempts.clone());
         registry.register("tasks_ended", "Tasks that ended, by how", self.ended.clone());
         registry.register("attempts_running", "Attempts that run", self.running.clone());
@@ -110,9 +113,15 @@ impl Metrics {
 
     /// An attempt began, so long after its task's time.
     pub fn started(&self, lateness: Option<Duration>) {
+        self.started.inc();
         if let Some(lateness) = lateness {
             self.lateness.observe(lateness.as_secs_f64());
         }
+    }
+
+    /// How many attempts began.
+    pub fn started_count(&self) -> u64 {
+        self.started.get()
     }
 
     /// An attempt ended.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-use punctual::clock::Clock;
+use punctual::clock::{Clock, VirtualClock};
 use punctual::{EmbeddedStore, Error};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
@@ -14,8 +14,9 @@ use tokio::task::AbortHandle;
 use crate::api::router;
 use crate::app::{App, Scheduler};
 use crate::call::{Caller, CallerOptions, Guard};
-use crate::callbacks::send_results;
 use crate::calls::Calls;
+use crate::debts::{Debts, settle_all};
+use crate::lateness::watch_lateness;
 use crate::watch::Watch;
 
 /// How long answers may still go out after the scheduler has stopped.
@@ -32,6 +33,8 @@ pub struct Options {
     pub guard: Guard,
     /// How long what runs may finish when the server stops.
     pub drain: Duration,
+    /// For tests: a clock that stands still until it is set forward.
+    pub virtual_clock: Option<VirtualClock>,
 }
 
 /// Why a server did not start.
@@ -63,8 +66,8 @@ pub struct Server {
     listener: TcpListener,
     app: App,
     scheduler: Scheduler,
-    /// Sends results to those who asked for it.
-    sending: AbortHandle,
+    /// What goes on beside the requests: settling what is owed, and looking for lateness.
+    beside: [AbortHandle; 2],
     drain: Duration,
 }
 
@@ -77,16 +80,19 @@ impl Server {
         let mut guard = options.guard;
         guard.own.push(address);
         guard.allow_loopback |= address.ip().is_loopback();
-        let clock = Clock::system();
-        let caller = Caller::new(CallerOptions::new(clock.clone(), guard.clone()));
+        let clock = options.virtual_clock.map_or_else(Clock::system, Clock::of_tests);
+        // Who is called lives in real time, whatever time it is here: signatures carry that.
+        let caller = Caller::new(CallerOptions::new(Clock::system(), guard.clone()));
         let calls = Calls::new(caller);
-        let (watch, ended) = Watch::new(clock.clone());
+        let (debts, heard) = Debts::new();
+        let watch = Watch::new(clock.clone(), debts.clone());
         let scheduler = start_scheduler(&options.data, clock, calls.clone(), watch.clone()).await;
         let scheduler = scheduler.map_err(Trouble::Scheduler)?;
         let app = App::new(scheduler.clone(), guard, watch);
         calls.begin(app.clone());
-        let sending = tokio::spawn(send_results(app.clone(), ended)).abort_handle();
-        Ok(Server { listener, app, scheduler, sending, drain: options.drain })
+        let settling = tokio::spawn(settle_all(app.clone(), debts, heard)).abort_handle();
+        let looking = tokio::spawn(watch_lateness(app.clone())).abort_handle();
+        Ok(Server { listener, app, scheduler, beside: [settling, looking], drain: options.drain })
     }
 
     /// Where it listens.
@@ -96,7 +102,7 @@ impl Server {
 
     /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let Server { listener, app, scheduler, sending, drain } = self;
+        let Server { listener, app, scheduler, beside, drain } = self;
         let told = app.clone();
         let told = async move {
             stop.await;
@@ -117,8 +123,8 @@ impl Server {
                 result
             }
         };
-        // It holds the store, which others may want to open now.
-        sending.abort();
+        // They hold the store, which others may want to open now.
+        beside.iter().for_each(AbortHandle::abort);
         stopped
     }
 }
@@ -130,5 +136,7 @@ async fn start_scheduler(
     watch: Watch,
 ) -> Result<Scheduler, Error> {
     let store = EmbeddedStore::open(data).await?;
+    // Before anything happens that somebody may want to be told of.
+    watch.notifications().read(&store, clock.now().wall).await?;
     punctual::Scheduler::builder().clock(clock).observer(watch).calls(calls).start(store).await
 }

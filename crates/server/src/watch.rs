@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use punctual::clock::Clock;
-use punctual::{Attempt, Change, EndedTask, Note, Observer, Task, WaitState};
-use tokio::sync::{broadcast, mpsc};
+use punctual::{Attempt, Change, EndedTask, Note, Observer, PartitionId, Task, WaitState};
+use tokio::sync::broadcast;
 
-use crate::delivery::Delivery;
+use crate::debts::Debts;
+use crate::lateness::LateStarts;
 use crate::metrics::Metrics;
+use crate::notifications::Notifications;
+use crate::owed::{Debt, Owed};
 
 /// So many happenings are kept for a listener that is slow; then it misses some, and is told.
 const HAPPENINGS_KEPT: usize = 4_096;
-
-/// So many results can wait to be sent. More at once than tasks can end in seconds are lost, and that is logged.
-const RESULTS_KEPT: usize = 100_000;
 
 /// Something that happened to a task.
 #[derive(Clone, Debug)]
@@ -36,15 +37,37 @@ struct Shared {
     clock: Clock,
     metrics: Metrics,
     happenings: broadcast::Sender<Arc<Happening>>,
-    results: mpsc::Sender<EndedTask>,
+    debts: Debts,
+    notifications: Notifications,
+    late_starts: LateStarts,
 }
 
 impl Watch {
-    /// A watch, and where tasks come out that ended and whose result somebody wants to be sent.
-    pub fn new(clock: Clock) -> (Watch, mpsc::Receiver<EndedTask>) {
-        let (results, wanted) = mpsc::channel(RESULTS_KEPT);
-        let happenings = broadcast::Sender::new(HAPPENINGS_KEPT);
-        (Watch(Arc::new(Shared { clock, metrics: Metrics::default(), happenings, results })), wanted)
+    /// A watch that passes on what is owed to others.
+    pub fn new(clock: Clock, debts: Debts) -> Watch {
+        Watch(Arc::new(Shared {
+            clock,
+            metrics: Metrics::default(),
+            happenings: broadcast::Sender::new(HAPPENINGS_KEPT),
+            debts,
+            notifications: Notifications::default(),
+            late_starts: LateStarts::default(),
+        }))
+    }
+
+    /// What is owed to others and not settled.
+    pub fn debts(&self) -> &Debts {
+        &self.0.debts
+    }
+
+    /// Who is told of what.
+    pub fn notifications(&self) -> &Notifications {
+        &self.0.notifications
+    }
+
+    /// Which queues start late.
+    pub fn late_starts(&self) -> &LateStarts {
+        &self.0.late_starts
     }
 
     /// What was counted.
@@ -64,8 +87,13 @@ impl Observer for Watch {
         match note {
             Note::Started(attempt) => shared.started(attempt),
             Note::Reported(_, outcome) => shared.metrics.reported(outcome),
-            Note::Recorded(_, changes) => changes.iter().for_each(|change| shared.recorded(change)),
-            Note::PartitionTaken(_) => shared.metrics.partitions(1),
+            Note::Recorded(fence, changes) => {
+                changes.iter().for_each(|change| shared.recorded(fence.partition, change));
+            }
+            Note::PartitionTaken(fence) => {
+                shared.metrics.partitions(1);
+                shared.debts.look_through(fence.partition);
+            }
             Note::PartitionLost(_) | Note::PartitionReloaded(_) | Note::PartitionReleased(_) => {
                 shared.metrics.partitions(-1);
             }
@@ -78,18 +106,29 @@ impl Observer for Watch {
             Note::HistoryDropped(..) => {}
         }
     }
+
+    fn owed(&self, change: &Change) -> Option<(Box<str>, Bytes)> {
+        Owed::because_of(change, self.0.notifications.wanted())
+    }
 }
 
 impl Shared {
     fn started(&self, attempt: &Attempt) {
         // Only the first attempt has a time that was promised: later ones wait as long as their retry policy says.
         let is_first = attempt.token.attempt == 1;
-        self.metrics.started(is_first.then(|| self.clock.now().wall.since(attempt.spec.at)));
+        let lateness = is_first.then(|| self.clock.now().wall.since(attempt.spec.at));
+        self.metrics.started(lateness);
+        if let Some(lateness) = lateness.filter(|_| self.notifications.wanted().lateness) {
+            self.late_starts.add(attempt, lateness);
+        }
         self.tell(|| Happening::Started(attempt.clone()));
     }
 
-    fn recorded(&self, change: &Change) {
+    fn recorded(&self, partition: PartitionId, change: &Change) {
         match change {
+            Change::Schedule(name, Some(row)) if name.starts_with(Change::OWED) => {
+                self.debts.heard(Debt { partition, name: name.clone(), row: row.clone() });
+            }
             Change::Accepted(task) => {
                 self.metrics.created();
                 self.tell(|| Happening::Created(task.clone()));
@@ -102,11 +141,7 @@ impl Shared {
             }
             Change::Ended { task, end, .. } => {
                 self.metrics.ended(end.state);
-                let ended = || EndedTask { task: task.clone(), end: end.clone() };
-                self.tell(|| Happening::Ended(ended()));
-                if wants_result(task) && self.results.try_send(ended()).is_err() {
-                    eprintln!("punctual: the result of {} is not sent: too many are waiting", task.id);
-                }
+                self.tell(|| Happening::Ended(EndedTask { task: task.clone(), end: end.clone() }));
             }
             _ => {}
         }
@@ -118,9 +153,4 @@ impl Shared {
             self.happenings.send(Arc::new(happening())).ok();
         }
     }
-}
-
-fn wants_result(task: &Task) -> bool {
-    !task.spec.delivery.is_empty()
-        && Delivery::decode(&task.spec.delivery).is_some_and(|delivery| delivery.callback.is_some())
 }

@@ -1,5 +1,6 @@
 //! A client for the HTTP protocol: one method for each request.
 
+mod clock;
 mod creating;
 mod error;
 mod events;

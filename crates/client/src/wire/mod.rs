@@ -6,6 +6,7 @@
 mod body;
 mod call_at;
 mod change;
+mod clock;
 mod create;
 mod event;
 mod json;
@@ -26,6 +27,7 @@ mod work;
 pub use body::{BodyFault, read};
 pub use call_at::{CallAt, CallStatus, ScheduledCall};
 pub use change::Change;
+pub use clock::{AdvanceClock, Advanced, Clock, ClockKind};
 pub use create::{BATCH_MAX, CreateResult, Creation, NewTasks, Results, TaskId};
 pub use event::{Event, EventData, EventKind, EventQuery, NewNotification, Notification, NotificationPage};
 pub use json::{Base64, Json};

@@ -22,6 +22,8 @@ pub struct Destinations {
     /// Those that failed, by when they are forgotten if nobody goes there any more: a million hosts that failed once
     /// must not be remembered for ever.
     failed: BTreeSet<(BootTime, u64)>,
+    /// How many of them have `rests_until`.
+    breakers_open: usize,
 }
 
 /// How long a failure is remembered.
@@ -101,6 +103,8 @@ impl Destinations {
             }
             Conduct::Neither => {}
         }
+        self.breakers_open += usize::from(destination.rests_until.is_some());
+        self.breakers_open -= usize::from(rested.is_some());
         if rested != destination.rests_until {
             self.resting.extend(destination.rests_until.map(|until| (until, id)));
             if let Some(rested) = rested {
@@ -125,6 +129,7 @@ impl Destinations {
             if destination.is_deserted() {
                 if let Some(until) = destination.rests_until {
                     self.resting.remove(&(until, id));
+                    self.breakers_open -= 1;
                 }
                 self.all.remove(&id);
             } else {
@@ -132,6 +137,11 @@ impl Destinations {
                 self.failed.insert((now.boot + REMEMBERED, id));
             }
         }
+    }
+
+    /// How many breakers are open, or let one attempt through to see.
+    pub fn breakers_open(&self) -> usize {
+        self.breakers_open
     }
 
     /// Destinations whose breaker lets a probe through now.
@@ -200,10 +210,12 @@ mod tests {
         destinations.rested(at(500));
         destinations.forget_old_failures(at(600));
         assert_eq!(destinations.all.len(), 1_001);
+        assert_eq!(destinations.breakers_open(), (0..1_000).filter(|id| id % 7 >= 4).count());
         destinations.forget_old_failures(at(601));
         assert_eq!(
             (destinations.all.len(), destinations.failed.len(), destinations.resting.len()),
             (1, 1, 0)
         );
+        assert_eq!(destinations.breakers_open(), 0);
     }
 }

@@ -20,6 +20,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("body_invalid", 400, "The body is not JSON"),
     ("body_too_large", 413, "The body is too large"),
     ("call_invalid", 422, "This cannot be called"),
+    ("clock_not_virtual", 409, "The clock is the machine's own"),
     ("cursor_invalid", 400, "The cursor is none of ours"),
     ("expires_before_due", 422, "The task would expire before it is due"),
     ("field_invalid", 422, "A field is wrong"),

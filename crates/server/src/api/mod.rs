@@ -2,12 +2,14 @@
 
 mod ask;
 mod call_at;
+mod clock;
 mod create;
 mod draft;
 mod events;
 mod failure;
 mod lanes;
 mod list;
+mod notifications;
 mod once;
 mod pages;
 mod queues;
@@ -20,4 +22,4 @@ mod work;
 pub(crate) use draft::moment_of;
 pub use failure::{Failure, codes};
 pub use router::router;
-pub(crate) use view::{result as result_of, state as state_of};
+pub(crate) use view::{ended_task, live_task, result as result_of, state as state_of};

@@ -9,7 +9,7 @@ use punctual_client::wire;
 
 use super::failure::{Failure, name_instance};
 use super::list::Verb;
-use super::{call_at, create, events, lanes, list, pages, queues, tasks, work};
+use super::{call_at, clock, create, events, lanes, list, notifications, pages, queues, tasks, work};
 use crate::app::App;
 
 /// A batch of ten thousand tasks fits, with payloads of a few KiB each.
@@ -26,6 +26,13 @@ pub fn router(app: App) -> Router {
         .route("/v1/lanes:release", post(lanes::release))
         .route("/v1/lanes:skip", post(lanes::skip))
         .route("/v1/events", get(events::events))
+        .route("/v1/notifications", get(notifications::list))
+        .route(
+            "/v1/notifications/{name}",
+            get(notifications::get).put(notifications::put).delete(notifications::delete),
+        )
+        .route("/v1/clock", get(clock::get))
+        .route("/v1/clock:advance", post(clock::advance))
         .route("/metrics", get(pages::metrics))
         .route("/healthz", get(pages::healthz))
         .route("/readyz", get(pages::readyz))

@@ -6,9 +6,11 @@
 mod ask;
 mod bench;
 mod check;
+mod clock;
 mod folder;
 mod human_time;
 mod lane;
+mod notification;
 mod queue;
 mod serve;
 mod table;
@@ -62,6 +64,12 @@ enum Command {
     /// Lanes that wait for a person
     #[command(subcommand)]
     Lane(lane::Lane),
+    /// Who is told when a task dies, a lane is blocked, or tasks start late
+    #[command(subcommand)]
+    Notification(notification::Notification),
+    /// The server's clock, and setting it forward if it is virtual
+    #[command(subcommand)]
+    Clock(clock::Clock),
     /// Does the tasks of a queue with a command, or posts them to a local URL
     Worker(worker::Worker),
     /// Measures how many tasks a server takes or hands out in a second
@@ -106,6 +114,8 @@ async fn run(Cli { remote, command }: Cli) -> Outcome {
         Command::Task(task) => task.run(&remote).await,
         Command::Queue(queue) => queue.run(&remote).await,
         Command::Lane(lane) => lane.run(&remote).await,
+        Command::Notification(notification) => notification.run(&remote).await,
+        Command::Clock(clock) => clock.run(&remote).await,
         Command::Worker(worker) => worker.run(&remote).await,
         Command::Bench(bench) => bench.run(&remote).await,
         Command::Check(check) => check.run(&remote).await,

@@ -4,9 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use punctual_client::wire::Span;
+use punctual::Timestamp;
+use punctual::clock::VirtualClock;
+use punctual_client::wire::{Moment, Span, Time};
 use punctual_server::call::{Guard, Ports};
 use punctual_server::{Options, Server, Trouble as ServerTrouble};
 use serde_json::json;
@@ -36,6 +38,21 @@ pub struct Serve {
     /// How long what runs may go on when the server stops
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "PUNCTUAL_DRAIN")]
     drain: Span,
+    /// For tests: a clock that stands still until `punctual clock advance` sets it forward
+    #[arg(long, value_name = "CLOCK", default_value = "real", env = "PUNCTUAL_CLOCK")]
+    clock: ClockChoice,
+    /// The time that a virtual clock shows at first, such as 2026-11-16T09:00:00Z; without it, the present time, or the
+    /// time that the data folder has come to, if that is later
+    #[arg(long, value_name = "TIME", env = "PUNCTUAL_NOW")]
+    now: Option<Time>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ClockChoice {
+    /// The machine's own
+    Real,
+    /// One that stands still until it is set forward
+    Virtual,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +85,7 @@ impl Serve {
             listen: self.listen,
             guard: self.guard(),
             drain: self.drain.into(),
+            virtual_clock: self.virtual_clock()?,
         };
         let goes_on = format!("what runs may go on for {}", words::length(self.drain.into()));
         let served = until_told(&goes_on, |told| self.serve(options, remote.json, told));
@@ -83,6 +101,22 @@ impl Serve {
             .run(stop)
             .await
             .map_err(|error| Trouble::failed(format!("the scheduler did not stop well: {error}")))
+    }
+
+    fn virtual_clock(&self) -> Result<Option<VirtualClock>, Trouble> {
+        let timestamp = |moment: Moment| Timestamp::from_micros(moment.as_micros());
+        match (self.clock, &self.now) {
+            (ClockChoice::Real, None) => Ok(None),
+            (ClockChoice::Real, Some(_)) => Err(Trouble::usage("--now is for a virtual clock")
+                .hint("add --clock virtual, or set the machine's clock")),
+            (ClockChoice::Virtual, None) => {
+                Ok(Some(VirtualClock::at_or_later(timestamp(words::Here::system().now))))
+            }
+            (ClockChoice::Virtual, Some(now)) => {
+                let now = now.resolve(None).map_err(|problem| Trouble::usage(format!("--now: {problem}")))?;
+                Ok(Some(VirtualClock::at(timestamp(now))))
+            }
+        }
     }
 
     fn guard(&self) -> Guard {
@@ -110,10 +144,14 @@ impl Serve {
                 format!("ports {}", ports.join(", "))
             }
         };
+        let clock = match self.clock {
+            ClockChoice::Real => "",
+            ClockChoice::Virtual => "\n  clock  virtual: it stands still until `punctual clock advance 1h`",
+        };
         let networks: Vec<String> = self.allow_net.iter().map(|network| format!(", {network}")).collect();
         print(&format!(
             "punctual listens on {url}
-  data   {}
+  data   {}{clock}
   calls  the public internet{} ({ports}), and any port of this machine,
          because only this machine can ask it to
   try    curl {url}/v1/queues/hello/tasks -d '{{\"delay\": \"10s\", \"payload\": \"hello\"}}'

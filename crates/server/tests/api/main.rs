@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod calls;
+mod clock;
+mod notifications;
 mod queues;
 mod tasks;
 mod telling;

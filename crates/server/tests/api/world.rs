@@ -8,7 +8,10 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use http::{HeaderMap, Method, StatusCode, Uri};
+use punctual::Timestamp;
+use punctual::clock::VirtualClock;
 use punctual_client::Client;
+use punctual_client::wire::Moment;
 use punctual_server::call::Guard;
 use punctual_server::{Options, Server};
 use serde_json::Value;
@@ -33,7 +36,21 @@ impl World {
     }
 
     pub async fn on(data: TempDir) -> World {
-        let server = Server::start(options(data.path())).await.expect("the machine can do this");
+        let options = options(data.path());
+        World::with(data, options).await
+    }
+
+    /// A server whose clock stands at this time.
+    pub async fn at(time: &str) -> World {
+        let data = tempfile::tempdir().expect("the machine can do this");
+        let now: Moment = time.parse().expect("it is a time");
+        let clock = VirtualClock::at(Timestamp::from_micros(now.as_micros()));
+        let options = Options { virtual_clock: Some(clock), ..options(data.path()) };
+        World::with(data, options).await
+    }
+
+    pub async fn with(data: TempDir, options: Options) -> World {
+        let server = Server::start(options).await.expect("the machine can do this");
         let address = server.address().expect("the machine can do this");
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
@@ -80,6 +97,7 @@ pub fn options(data: &Path) -> Options {
         listen: ([127, 0, 0, 1], 0).into(),
         guard: Guard::default(),
         drain: Duration::from_secs(5),
+        virtual_clock: None,
     }
 }
 

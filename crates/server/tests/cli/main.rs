@@ -4,6 +4,7 @@
 
 mod changes;
 mod folders;
+mod operation;
 mod program;
 mod transcripts;
 mod usage;

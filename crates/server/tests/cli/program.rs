@@ -74,9 +74,15 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Server {
+        Server::with(&[])
+    }
+
+    /// A server with more flags.
+    pub fn with(more: &[&str]) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let mut process = command(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()])
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
