@@ -33,6 +33,7 @@ mod directory;
 mod error;
 mod executor;
 mod handlers;
+mod hold;
 mod observer;
 mod queues;
 mod request;
@@ -48,6 +49,7 @@ pub use builder::Builder;
 pub use error::Error;
 pub use executor::{Executor, Running};
 pub use handlers::{Failure, Handlers, Job};
+pub use hold::{HeldQueue, hold};
 pub use observer::{Note, Observer, Unobserved};
 pub use punctual_core::id::NotATaskId;
 pub use punctual_core::{

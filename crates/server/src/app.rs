@@ -30,6 +30,8 @@ struct Shared {
     /// Whether the server is stopping.
     stopping: watch::Sender<bool>,
     extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
+    /// Held by the backup that is under way.
+    backing_up: Arc<tokio::sync::Mutex<()>>,
     /// Held by whoever sets the virtual clock forward.
     advancing: tokio::sync::Mutex<()>,
 }
@@ -38,8 +40,8 @@ impl App {
     /// A server on this scheduler, which may call what this guard lets it.
     pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch) -> App {
         let (stopping, extras) = (watch::Sender::new(false), std::sync::RwLock::default());
-        let advancing = tokio::sync::Mutex::default();
-        App(Arc::new(Shared { scheduler, guard, watch, stopping, extras, advancing }))
+        let (advancing, backing_up) = Default::default();
+        App(Arc::new(Shared { scheduler, guard, watch, stopping, extras, backing_up, advancing }))
     }
 
     /// The scheduler.
@@ -65,6 +67,11 @@ impl App {
     /// Waits until nobody else sets the virtual clock forward.
     pub async fn advancing(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.advancing.lock().await
+    }
+
+    /// For one backup at a time, unless one is under way.
+    pub fn backing_up(&self) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        self.0.backing_up.clone().try_lock_owned().ok()
     }
 
     /// Lets go whoever would stay for ever.

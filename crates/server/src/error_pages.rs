@@ -12,6 +12,7 @@ macro_rules! pages {
 }
 
 const PAGES: &[(&str, &str)] = pages![
+    "backup_failed",
     "body_invalid",
     "body_too_large",
     "call_invalid",
@@ -32,6 +33,7 @@ const PAGES: &[(&str, &str)] = pages![
     "namespace_invalid",
     "not_found",
     "not_owner",
+    "not_ready",
     "notification_not_found",
     "outcome_unknown",
     "overloaded",

@@ -2,6 +2,7 @@
 
 pub mod api;
 mod app;
+mod blocked;
 pub mod call;
 mod calls;
 mod debts;
@@ -10,6 +11,7 @@ mod error_pages;
 mod extras;
 mod lateness;
 mod letter;
+pub mod logs;
 mod metrics;
 mod notifications;
 mod owed;

@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::api::router;
 use crate::app::{App, Scheduler};
+use crate::blocked::{self, BlockedLanes};
 use crate::call::{Caller, CallerOptions, Guard};
 use crate::calls::Calls;
 use crate::debts::{Debts, settle_all};
@@ -66,8 +67,8 @@ pub struct Server {
     listener: TcpListener,
     app: App,
     scheduler: Scheduler,
-    /// What goes on beside the requests: settling what is owed, and looking for lateness.
-    beside: [AbortHandle; 2],
+    /// What goes on beside the requests: settling what is owed, looking for lateness, counting blocked lanes.
+    beside: [AbortHandle; 3],
     drain: Duration,
 }
 
@@ -85,19 +86,27 @@ impl Server {
         let caller = Caller::new(CallerOptions::new(Clock::system(), guard.clone()));
         let calls = Calls::new(caller);
         let (debts, heard) = Debts::new();
-        let watch = Watch::new(clock.clone(), debts.clone());
+        let (blocked, taken) = BlockedLanes::new();
+        let watch = Watch::new(clock.clone(), debts.clone(), blocked);
         let scheduler = start_scheduler(&options.data, clock, calls.clone(), watch.clone()).await;
         let scheduler = scheduler.map_err(Trouble::Scheduler)?;
         let app = App::new(scheduler.clone(), guard, watch);
         calls.begin(app.clone());
         let settling = tokio::spawn(settle_all(app.clone(), debts, heard)).abort_handle();
         let looking = tokio::spawn(watch_lateness(app.clone())).abort_handle();
-        Ok(Server { listener, app, scheduler, beside: [settling, looking], drain: options.drain })
+        tracing::info!(%address, data = %options.data.display(), version = env!("CARGO_PKG_VERSION"), "started");
+        let counting = tokio::spawn(blocked::read_all(app.clone(), taken)).abort_handle();
+        Ok(Server { listener, app, scheduler, beside: [settling, looking, counting], drain: options.drain })
     }
 
     /// Where it listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// The queues that are on hold since the data folder was restored.
+    pub async fn held(&self) -> Result<usize, Error> {
+        Ok(self.scheduler.held().await?.len())
     }
 
     /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
@@ -111,6 +120,7 @@ impl Server {
         let serving = axum::serve(listener, router(app.clone())).with_graceful_shutdown(told);
         let stopped = async {
             app.stopping().await;
+            tracing::info!(drain = ?drain, "stopping");
             scheduler.stop(drain).await
         };
         let (mut serving, mut stopped) = (pin!(serving.into_future()), pin!(stopped));
@@ -125,6 +135,7 @@ impl Server {
         };
         // They hold the store, which others may want to open now.
         beside.iter().for_each(AbortHandle::abort);
+        tracing::info!("stopped");
         stopped
     }
 }

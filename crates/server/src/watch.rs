@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use punctual::clock::Clock;
-use punctual::{Attempt, Change, EndedTask, Note, Observer, PartitionId, Task, WaitState};
+use punctual::{Attempt, Change, EndState, EndedTask, Note, Observer, PartitionId, Task, WaitState};
 use tokio::sync::broadcast;
 
+use crate::blocked::BlockedLanes;
 use crate::debts::Debts;
 use crate::lateness::LateStarts;
 use crate::metrics::Metrics;
@@ -38,18 +39,20 @@ struct Shared {
     metrics: Metrics,
     happenings: broadcast::Sender<Arc<Happening>>,
     debts: Debts,
+    blocked: BlockedLanes,
     notifications: Notifications,
     late_starts: LateStarts,
 }
 
 impl Watch {
     /// A watch that passes on what is owed to others.
-    pub fn new(clock: Clock, debts: Debts) -> Watch {
+    pub fn new(clock: Clock, debts: Debts, blocked: BlockedLanes) -> Watch {
         Watch(Arc::new(Shared {
             clock,
             metrics: Metrics::default(),
             happenings: broadcast::Sender::new(HAPPENINGS_KEPT),
             debts,
+            blocked,
             notifications: Notifications::default(),
             late_starts: LateStarts::default(),
         }))
@@ -58,6 +61,11 @@ impl Watch {
     /// What is owed to others and not settled.
     pub fn debts(&self) -> &Debts {
         &self.0.debts
+    }
+
+    /// Which lanes wait for a person.
+    pub fn blocked(&self) -> &BlockedLanes {
+        &self.0.blocked
     }
 
     /// Who is told of what.
@@ -88,22 +96,41 @@ impl Observer for Watch {
             Note::Started(attempt) => shared.started(attempt),
             Note::Reported(_, outcome) => shared.metrics.reported(outcome),
             Note::Recorded(fence, changes) => {
-                changes.iter().for_each(|change| shared.recorded(fence.partition, change));
+                for change in changes {
+                    shared.blocked.recorded(fence.partition, change);
+                    shared.recorded(fence.partition, change);
+                }
             }
             Note::PartitionTaken(fence) => {
-                shared.metrics.partitions(1);
+                tracing::debug!(partition = fence.partition.0, epoch = fence.epoch.0, "a partition is ours");
+                shared.metrics.taken(fence);
+                shared.blocked.taken(fence.partition);
                 shared.debts.look_through(fence.partition);
             }
-            Note::PartitionLost(_) | Note::PartitionReloaded(_) | Note::PartitionReleased(_) => {
-                shared.metrics.partitions(-1);
+            Note::PartitionLost(partition)
+            | Note::PartitionReloaded(partition)
+            | Note::PartitionReleased(partition) => {
+                tracing::debug!(partition = partition.0, ?note, "a partition is not ours");
+                shared.metrics.gone(partition);
+                shared.blocked.gone(partition);
             }
-            Note::ClockStepped(_) => shared.metrics.clock_step(),
+            Note::ClockStepped(step) => {
+                tracing::warn!(micros = step.micros, believed = step.believed, "the wall clock was set");
+                shared.metrics.clock_step(step);
+            }
             Note::StoreTrouble(trouble) => {
                 shared.metrics.store_trouble();
-                eprintln!("punctual: the store: {trouble}");
+                tracing::error!(trouble, "the store did not do as asked");
             }
-            Note::OddStart(odd) => eprintln!("punctual: {odd}"),
-            Note::HistoryDropped(..) => {}
+            Note::OddStart(odd) => tracing::warn!("{odd}"),
+            Note::HistoryDropped(fence, queue, buckets) => {
+                tracing::debug!(
+                    partition = fence.partition.0,
+                    queue = queue.0,
+                    buckets,
+                    "history was dropped"
+                );
+            }
         }
     }
 
@@ -137,10 +164,14 @@ impl Shared {
                 self.tell(|| Happening::Waits(task.clone()));
             }
             Change::Refiled { task, .. } if task.state == WaitState::Blocked => {
+                tracing::warn!(task = %task.id, attempts = task.attempts, "a lane waits for a person");
                 self.tell(|| Happening::Waits(task.clone()));
             }
             Change::Ended { task, end, .. } => {
                 self.metrics.ended(end.state);
+                if end.state == EndState::Dead {
+                    tracing::warn!(task = %task.id, attempts = task.attempts, "a task was given up");
+                }
                 self.tell(|| Happening::Ended(EndedTask { task: task.clone(), end: end.clone() }));
             }
             _ => {}

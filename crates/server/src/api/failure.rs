@@ -17,6 +17,7 @@ pub struct Failure(pub Problem);
 
 /// A code's status and title. Every code has a page in `docs/errors`.
 const CODES: &[(&str, u16, &str)] = &[
+    ("backup_failed", 500, "No backup could be made"),
     ("body_invalid", 400, "The body is not JSON"),
     ("body_too_large", 413, "The body is too large"),
     ("call_invalid", 422, "This cannot be called"),
@@ -37,6 +38,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("namespace_invalid", 422, "The namespace's name is wrong"),
     ("not_found", 404, "There is nothing at this path"),
     ("not_owner", 503, "The task's partition is elsewhere at the moment"),
+    ("not_ready", 503, "The server is not ready"),
     ("notification_not_found", 404, "There is no such notification"),
     ("outcome_unknown", 504, "It may or may not have happened"),
     ("overloaded", 429, "Too much is asked at once"),

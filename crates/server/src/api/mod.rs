@@ -1,12 +1,14 @@
 //! Tasks over HTTP, as `docs/protocol.md` has it. Nothing here decides: it reads, asks the scheduler, and writes.
 
 mod ask;
+mod backup;
 mod call_at;
 mod clock;
 mod create;
 mod draft;
 mod events;
 mod failure;
+mod hold;
 mod lanes;
 mod list;
 mod notifications;

@@ -1,15 +1,18 @@
 //! Which path leads where.
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use axum::routing::{get, post};
 use http::Method;
 use punctual_client::wire;
 
 use super::failure::{Failure, name_instance};
 use super::list::Verb;
-use super::{call_at, clock, create, events, lanes, list, notifications, pages, queues, tasks, work};
+use super::{
+    backup, call_at, clock, create, events, hold, lanes, list, notifications, pages, queues, tasks, work,
+};
 use crate::app::App;
 
 /// A batch of ten thousand tasks fits, with payloads of a few KiB each.
@@ -31,6 +34,9 @@ pub fn router(app: App) -> Router {
             "/v1/notifications/{name}",
             get(notifications::get).put(notifications::put).delete(notifications::delete),
         )
+        .route("/v1/backup", post(backup::backup))
+        .route("/v1/hold", get(hold::get))
+        .route("/v1/hold:release", post(hold::release))
         .route("/v1/clock", get(clock::get))
         .route("/v1/clock:advance", post(clock::advance))
         .route("/metrics", get(pages::metrics))
@@ -45,7 +51,16 @@ pub fn router(app: App) -> Router {
         })
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(name_instance))
+        .layer(from_fn(log_request))
         .with_state(app)
+}
+
+/// Says what was asked and how it was answered, to those who want to know. Queries may hold what is nobody's concern.
+async fn log_request(request: Request, next: Next) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let response = next.run(request).await;
+    tracing::debug!(%method, path = uri.path(), status = response.status().as_u16(), "answered");
+    response
 }
 
 fn of_tasks() -> Router<App> {

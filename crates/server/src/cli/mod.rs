@@ -8,10 +8,13 @@ mod bench;
 mod check;
 mod clock;
 mod folder;
+mod hold;
 mod human_time;
 mod lane;
 mod notification;
 mod queue;
+mod received;
+mod restore;
 mod serve;
 mod table;
 mod task;
@@ -78,10 +81,13 @@ enum Command {
     Check(check::Check),
     /// Reads everything in a data folder that no server uses, and says what is wrong
     Verify(folder::Verify),
-    /// Copies a data folder that no server uses
+    /// Copies everything that a server has, while it runs
     Backup(folder::Backup),
-    /// Puts a backup into a new data folder, and says what would fire
-    Restore(folder::Restore),
+    /// Puts a backup into a new data folder, on hold, and says what would fire
+    Restore(restore::Restore),
+    /// What is on hold since a restore, and letting it go
+    #[command(subcommand)]
+    Hold(hold::Hold),
     /// Prints completions for a shell: eval "$(punctual completions bash)"
     Completions {
         /// The shell
@@ -122,6 +128,7 @@ async fn run(Cli { remote, command }: Cli) -> Outcome {
         Command::Verify(verify) => verify.run(&remote).await,
         Command::Backup(backup) => backup.run(&remote).await,
         Command::Restore(restore) => restore.run(&remote).await,
+        Command::Hold(hold) => hold.run(&remote).await,
         Command::Completions { shell } => completions(shell),
         Command::Version => {
             let version = json!({"version": env!("CARGO_PKG_VERSION")});

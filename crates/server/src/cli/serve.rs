@@ -10,6 +10,7 @@ use punctual::Timestamp;
 use punctual::clock::VirtualClock;
 use punctual_client::wire::{Moment, Span, Time};
 use punctual_server::call::{Guard, Ports};
+use punctual_server::logs::{self, Filter, Format};
 use punctual_server::{Options, Server, Trouble as ServerTrouble};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -38,6 +39,12 @@ pub struct Serve {
     /// How long what runs may go on when the server stops
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "PUNCTUAL_DRAIN")]
     drain: Span,
+    /// What is logged to stderr: off, error, warn, info, debug or trace; or by module: info,punctual_server::api=debug
+    #[arg(long, value_name = "LEVEL", default_value = "warn", env = "PUNCTUAL_LOG")]
+    log: Filter,
+    /// How it is logged
+    #[arg(long, value_name = "FORMAT", default_value = "text", env = "PUNCTUAL_LOG_FORMAT")]
+    log_format: LogFormat,
     /// For tests: a clock that stands still until `punctual clock advance` sets it forward
     #[arg(long, value_name = "CLOCK", default_value = "real", env = "PUNCTUAL_CLOCK")]
     clock: ClockChoice,
@@ -45,6 +52,14 @@ pub struct Serve {
     /// time that the data folder has come to, if that is later
     #[arg(long, value_name = "TIME", env = "PUNCTUAL_NOW")]
     now: Option<Time>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object to a line
+    Json,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -80,6 +95,11 @@ impl Serve {
             ))
             .hint(format!("listen on {safe}, and let a proxy that asks who is there pass requests on")));
         }
+        let format = match self.log_format {
+            LogFormat::Text => Format::Text,
+            LogFormat::Json => Format::Json,
+        };
+        logs::begin(format, self.log.clone());
         let options = Options {
             data: self.data.clone(),
             listen: self.listen,
@@ -95,7 +115,8 @@ impl Serve {
     async fn serve(&self, options: Options, json: bool, told: oneshot::Receiver<()>) -> Outcome {
         let server = Server::start(options).await.map_err(not_started)?;
         let address = server.address().map_err(|error| Trouble::failed(format!("not listening: {error}")))?;
-        self.announce(address, json)?;
+        let held = server.held().await.map_err(Trouble::failed)?;
+        self.announce(address, held, json)?;
         let stop = async { drop(told.await) };
         server
             .run(stop)
@@ -131,11 +152,11 @@ impl Serve {
         guard
     }
 
-    fn announce(&self, address: SocketAddr, json: bool) -> Outcome {
+    fn announce(&self, address: SocketAddr, held: usize, json: bool) -> Outcome {
         let data = std::path::absolute(&self.data).unwrap_or_else(|_| self.data.clone());
         let url = format!("http://{address}");
         if json {
-            return print_json(&json!({"url": url, "data": data, "pid": std::process::id()}));
+            return print_json(&json!({"url": url, "data": data, "pid": std::process::id(), "held": held}));
         }
         let ports = match self.guard().ports {
             Ports::Any => "any port".to_owned(),
@@ -148,10 +169,17 @@ impl Serve {
             ClockChoice::Real => "",
             ClockChoice::Virtual => "\n  clock  virtual: it stands still until `punctual clock advance 1h`",
         };
+        let hold = match held {
+            0 => String::new(),
+            held => format!(
+                "\n  hold   {} paused since this folder was restored: `punctual hold show`, then `punctual hold release`",
+                words::count(held as u64, "queue")
+            ),
+        };
         let networks: Vec<String> = self.allow_net.iter().map(|network| format!(", {network}")).collect();
         print(&format!(
             "punctual listens on {url}
-  data   {}{clock}
+  data   {}{hold}{clock}
   calls  the public internet{} ({ports}), and any port of this machine,
          because only this machine can ask it to
   try    curl {url}/v1/queues/hello/tasks -d '{{\"delay\": \"10s\", \"payload\": \"hello\"}}'

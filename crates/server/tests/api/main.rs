@@ -4,6 +4,7 @@ mod bad_input;
 mod calls;
 mod clock;
 mod notifications;
+mod operating;
 mod queues;
 mod tasks;
 mod telling;

@@ -1,6 +1,11 @@
 //! What those who run a server do: a clock for tests, and who is notified.
 
-use crate::program::{Server, run};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::program::{Server, command, run, tell};
 
 #[test]
 fn a_virtual_clock_is_shown_and_set_forward() {
@@ -48,4 +53,31 @@ fn notifications_are_set_shown_and_deleted() {
     assert!(listed.out.contains("task.dead lateness") && listed.out.contains("30s"), "{listed:#?}");
     server.run(&["notification", "delete", "ops"]).with(0);
     server.run(&["notification", "get", "ops"]).with(4);
+}
+
+#[test]
+fn logs_are_lines_of_json_without_payloads() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let flags = ["--log", "debug", "--log-format", "json"];
+    let serve =
+        [&["serve", "--listen", "127.0.0.1:0", "--json", "--data", data.to_str().unwrap()], &flags[..]]
+            .concat();
+    let mut process = command(&serve).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+    let url = serde_json::from_str::<Value>(&first).unwrap()["url"].as_str().unwrap().to_owned();
+    run(&["task", "add", "mail", "--server", &url, "--text", "hush-hush", "--delay", "1h"]).with(0);
+    tell(&process, "TERM");
+    let said = String::from_utf8(process.wait_with_output().unwrap().stderr).unwrap();
+    let messages: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let is_there = |message: &str, field: &str| {
+        messages
+            .iter()
+            .any(|line| line["message"] == message && !line[field].is_null() && line["level"].is_string())
+    };
+    assert!(is_there("started", "address") && is_there("stopped", "timestamp"), "{said}");
+    assert!(is_there("answered", "path"), "{said}");
+    assert!(!said.contains("hush-hush"), "{said}");
+    run(&["serve", "--log", "loud"]).with(2);
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -69,7 +70,7 @@ pub struct Server {
     pub url: String,
     /// All that it said when it began.
     pub announcement: String,
-    pub folder: TempDir,
+    pub folder: Arc<TempDir>,
 }
 
 impl Server {
@@ -79,8 +80,12 @@ impl Server {
 
     /// A server with more flags.
     pub fn with(more: &[&str]) -> Server {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
+        Server::on(Arc::new(tempfile::tempdir().unwrap()), "data", more)
+    }
+
+    /// A server on a data folder in this one.
+    pub fn on(folder: Arc<TempDir>, data: &str, more: &[&str]) -> Server {
+        let data = folder.path().join(data);
         let mut process = command(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()])
             .args(more)
             .stdout(Stdio::piped())
