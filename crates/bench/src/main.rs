@@ -1,10 +1,13 @@
 //! Punctual side by side with its peers: every figure in a table comes from one run on one machine.
 
 mod count;
+#[cfg(feature = "http")]
+mod http;
 mod journal;
 mod life_cycle;
 mod memory;
 mod random;
+mod report;
 mod stopwatch;
 mod store;
 mod wheel;
@@ -34,6 +37,17 @@ enum Command {
     /// The other process of `store`.
     #[command(hide = true)]
     StoreChild(store::restart::ChildOptions),
+    /// The server, in a process of its own, under a load over loopback.
+    #[cfg(feature = "http")]
+    Http(http::Options),
+    /// Other processes of `http`.
+    #[cfg(feature = "http")]
+    #[command(hide = true)]
+    BareServer(http::ServerOptions),
+    /// Other processes of `http`.
+    #[cfg(feature = "http")]
+    #[command(hide = true)]
+    BareCaller(http::CallerOptions),
     /// Nothing but life cycles, for a tool that counts instructions: see `scripts/count-instructions`.
     CountLifeCycles(count::Options),
 }
@@ -46,6 +60,12 @@ fn main() {
         Command::Journal(options) => journal::run(&options),
         Command::Store(options) => store::run(&options),
         Command::StoreChild(options) => store::restart::child(&options),
+        #[cfg(feature = "http")]
+        Command::Http(options) => http::run(&options),
+        #[cfg(feature = "http")]
+        Command::BareServer(options) => http::serve(&options),
+        #[cfg(feature = "http")]
+        Command::BareCaller(options) => http::call(&options),
         Command::CountLifeCycles(options) => count::run(&options),
     }
 }

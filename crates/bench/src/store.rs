@@ -9,7 +9,6 @@ mod isolation;
 mod lateness;
 mod life;
 mod pending;
-mod report;
 pub mod restart;
 mod world;
 
@@ -18,7 +17,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use report::Row;
+use crate::report::{self, Row};
 
 #[derive(Args)]
 pub struct Options {
@@ -56,6 +55,9 @@ pub struct Bench<'a> {
     rows: Vec<Row>,
 }
 
+const LIMIT: &str = "Limit: the same bytes in the same batches, appended to a bare file that was zeroed, one sync each; for \
+                     lateness, a thread that only waits for one instant after the other.";
+
 type Part = fn(&mut Bench<'_>);
 
 const PARTS: [(&str, Part); 7] = [
@@ -83,7 +85,7 @@ pub fn run(options: &Options) {
     if options.json {
         report::print_json(&bench.rows);
     } else {
-        report::print_table(&bench.rows);
+        report::print_table(&bench.rows, LIMIT);
     }
 }
 

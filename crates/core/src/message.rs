@@ -158,6 +158,15 @@ pub enum Outcome {
         /// What the target asked for.
         retry_after: Option<Duration>,
     },
+    /// Its target is well, and would not do it: tried again as after a failure, but nothing is wrong with the target.
+    Refused {
+        /// What it said.
+        error: Arc<str>,
+        /// What the target asked for.
+        retry_after: Option<Duration>,
+        /// It has too much to do, and asks for less.
+        is_busy: bool,
+    },
     /// It did not, and never will.
     GaveUp(Arc<str>),
     /// It was stopped by us, or handed back: not an attempt at all.

@@ -437,7 +437,8 @@ fn is_outdated(token: Token, task: &Task) -> bool {
 
 fn conduct(outcome: &Outcome) -> Conduct {
     match outcome {
-        Outcome::Succeeded(_) => Conduct::Good,
+        Outcome::Succeeded(_) | Outcome::Refused { is_busy: false, .. } => Conduct::Good,
+        Outcome::Refused { is_busy: true, .. } => Conduct::Busy,
         Outcome::Failed { .. } => Conduct::Bad,
         Outcome::GaveUp(_) | Outcome::Interrupted | Outcome::NoReceiver => Conduct::Neither,
     }

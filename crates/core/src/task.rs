@@ -86,6 +86,16 @@ pub enum Target {
     Worker,
 }
 
+impl Target {
+    /// The handler's or the destination's.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Target::Handler(name) | Target::Destination(name) => Some(name),
+            Target::Worker => None,
+        }
+    }
+}
+
 /// A lane as the engine and the store know it: a hash of queue and lane name. Two lanes that
 /// share a hash (one chance in 2^64) would run in turn, which harms neither.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -189,6 +199,8 @@ impl Task {
         let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
         let spec = &self.spec;
         spec.payload.len()
+            + spec.delivery.len()
+            + spec.target.name().map_or(0, str::len)
             + text(&spec.lane)
             + text(&spec.unique_key)
             + text(&spec.name)
@@ -204,6 +216,16 @@ impl Task {
     pub fn start_afresh(&mut self) {
         self.forgiven = self.attempts;
         self.crashes = 0;
+    }
+
+    /// Of what the last attempt said, a task that waits keeps so much: there may be very many of them.
+    pub const ERROR_MAX: usize = 4 * 1024;
+
+    /// Keeps no more of an error than a task that waits should.
+    pub fn shorten_error(&mut self) {
+        if let Some(error) = self.last_error.as_mut().filter(|error| error.len() > Task::ERROR_MAX) {
+            *error = error[..error.floor_char_boundary(Task::ERROR_MAX)].into();
+        }
     }
 
     /// Whether its `expires_at` has come: no attempt may start any more.

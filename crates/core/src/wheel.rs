@@ -1,9 +1,9 @@
 //! Timers wait in a hierarchical timing wheel: each is filed by how soon it is due, and moves nearer as time passes.
 //!
 //! ```text
-//! level 2   slots of 4.3 s    ─┐ when the wheel reaches a slot, its timers are filed again,
-//! level 1   slots of 66 ms    ─┤ each at least one level down …
-//! level 0   slots of 1 ms     ─┘ … and here they are due
+//! level 2   slots of 1.05 s    ─┐ when the wheel reaches a slot, its timers are filed again,
+//! level 1   slots of 16 ms     ─┤ each at least one level down …
+//! level 0   slots of 0.26 ms   ─┘ … and here they are due
 //! ```
 //!
 //! Starting and stopping must cost the same with ten timers and with ten million, because both happen in every life
@@ -18,13 +18,13 @@
 
 use crate::time::Timestamp;
 
-/// Microseconds in a tick, as a shift: 1024 of them.
-const TICK_SHIFT: u32 = 10;
+/// Microseconds in a tick, as a shift: 256 of them.
+const TICK_SHIFT: u32 = 8;
 /// Slots in a level, as a shift: 64 of them, one word of occupancy.
 const SLOT_SHIFT: u32 = 6;
 const SLOTS: usize = 1 << SLOT_SHIFT;
 /// Enough for every tick up to [`Timestamp::MAX`], so that no time is too far to be filed.
-const LEVELS: usize = 8;
+const LEVELS: usize = 9;
 
 const _: () = assert!(Timestamp::MAX.as_micros() >> TICK_SHIFT < 1 << (SLOT_SHIFT as usize * LEVELS));
 
@@ -44,7 +44,7 @@ pub struct TimerKey(u32);
 
 /// Timers by due time, each carrying a small item.
 ///
-/// A timer never fires early, and at most one tick (1024 µs) late if the wheel is advanced when it asks to be.
+/// A timer never fires early, and at most one tick (256 µs) late if the wheel is advanced when it asks to be.
 /// A new wheel owns no memory; one that has been used keeps its memory for the timers to come.
 pub struct Wheel<T> {
     /// How far the wheel has advanced.
@@ -405,7 +405,7 @@ mod tests {
         let wheel = Wheel::<u32>::new(Timestamp::MIN);
         assert_eq!(size_of::<Node<u32>>(), 20);
         assert_eq!(wheel.nodes.capacity() + wheel.firsts.capacity(), 0);
-        assert!(size_of_val(&wheel) <= 144, "{} bytes", size_of_val(&wheel));
+        assert!(size_of_val(&wheel) <= 152, "{} bytes", size_of_val(&wheel));
     }
 
     #[test]

@@ -103,9 +103,13 @@ impl Builder {
     /// Begins. Returns when the scheduler owns every partition of the store. Another scheduler that was at work on
     /// the store is pushed aside: what it tries to record from now on is refused.
     pub async fn start<S: Store>(self, store: S) -> Result<Scheduler<S>, Error> {
+        self.start_shared(Arc::new(store)).await
+    }
+
+    /// The same, on a store that others use too: its map, not its tasks.
+    pub async fn start_shared<S: Store>(self, store: Arc<S>) -> Result<Scheduler<S>, Error> {
         punctual_core::check::limits(&self.limits)?;
         self.check_names()?;
-        let store = Arc::new(store);
         let meta = store.meta().await?;
         let directory = Directory::new(store.clone());
         let now = self.clock.now();

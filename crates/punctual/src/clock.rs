@@ -150,6 +150,11 @@ impl Clock {
         self
     }
 
+    /// Whether it is the machine's own: time passes by itself.
+    pub(crate) fn is_system(&self) -> bool {
+        matches!(self.source, Source::System)
+    }
+
     fn from(source: Source) -> Clock {
         Clock {
             source,

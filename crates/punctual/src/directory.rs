@@ -99,6 +99,18 @@ impl<S: Store> Directory<S> {
         self.known().queues.get(namespace)?.get(name).cloned()
     }
 
+    /// The numbers of a namespace's queues that this process has met, in order; `None` if it has met no others.
+    pub fn only_of(&self, namespace: &str) -> Option<Arc<[QueueId]>> {
+        let known = self.known();
+        if known.queues.keys().all(|met| **met == *namespace) {
+            return None;
+        }
+        let own = known.names.iter().filter(|(_, name)| *name.namespace == *namespace);
+        let mut own: Vec<QueueId> = own.map(|(queue, _)| *queue).collect();
+        own.sort_unstable();
+        Some(own.into())
+    }
+
     /// What a queue that this process has met is called.
     pub fn name(&self, queue: QueueId) -> Option<QueueName> {
         self.known().names.get(&queue).cloned()

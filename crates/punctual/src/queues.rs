@@ -83,6 +83,12 @@ impl<S: Store> Scheduler<S> {
         self.inner.directory.name(queue).map(|called| (called.namespace, called.name))
     }
 
+    /// The scheduler of a queue's namespace, by the queue's number: for whoever does something because of its tasks.
+    pub fn in_namespace_of(&self, queue: QueueId) -> Option<Scheduler<S>> {
+        let namespace = self.inner.directory.name(queue)?.namespace;
+        Some(Scheduler { inner: self.inner.clone(), namespace })
+    }
+
     /// A queue's name and extras, by its number, whatever its namespace: for whoever delivers tasks.
     pub fn delivery_of(&self, queue: QueueId) -> Option<(Arc<str>, Bytes)> {
         let name = self.inner.directory.name(queue)?.name;

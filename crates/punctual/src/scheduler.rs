@@ -215,6 +215,8 @@ impl<S: Store> Scheduler<S> {
         if let Some(name) = &filter.queue {
             let Some(queue) = self.queue_if_there(name).await? else { return Ok(Page::default()) };
             rest.queue = Some(queue.id);
+        } else {
+            rest.queues = self.inner.directory.only_of(&self.namespace);
         }
         let mut page = Page::from(self.inner.store.list(&rest, from, limit).await?);
         page.tasks.retain(|found| self.is_ours(found.id().queue));

@@ -8,6 +8,7 @@ use punctual_core::QueueId;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
+use crate::access::Access;
 use crate::call::Guard;
 use crate::extras::Extras;
 use crate::notifications::Notifications;
@@ -27,6 +28,7 @@ struct Shared {
     scheduler: Scheduler,
     guard: Guard,
     watch: Watch,
+    access: Access,
     /// Whether the server is stopping.
     stopping: watch::Sender<bool>,
     extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
@@ -37,11 +39,11 @@ struct Shared {
 }
 
 impl App {
-    /// A server on this scheduler, which may call what this guard lets it.
-    pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch) -> App {
+    /// A server on this scheduler, which may call what this guard lets it, and is asked by whom `access` lets in.
+    pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch, access: Access) -> App {
         let (stopping, extras) = (watch::Sender::new(false), std::sync::RwLock::default());
         let (advancing, backing_up) = Default::default();
-        App(Arc::new(Shared { scheduler, guard, watch, stopping, extras, backing_up, advancing }))
+        App(Arc::new(Shared { scheduler, guard, watch, access, stopping, extras, backing_up, advancing }))
     }
 
     /// The scheduler.
@@ -52,6 +54,11 @@ impl App {
     /// What may be called.
     pub fn guard(&self) -> &Guard {
         &self.0.guard
+    }
+
+    /// Who may ask, and how much.
+    pub fn access(&self) -> &Access {
+        &self.0.access
     }
 
     /// Who sees what happens.

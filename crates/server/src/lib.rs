@@ -1,7 +1,9 @@
 //! The server: tasks over HTTP, calls at a given time, and the command line.
 
+mod access;
 pub mod api;
 mod app;
+mod audit;
 mod blocked;
 pub mod call;
 mod calls;
@@ -9,14 +11,22 @@ mod debts;
 mod delivery;
 mod error_pages;
 mod extras;
+pub mod keys;
 mod lateness;
 mod letter;
+mod limits;
+mod listen;
 pub mod logs;
 mod metrics;
 mod notifications;
 mod owed;
 mod serve;
+pub mod units;
 mod watch;
 
+pub use access::{Access, Need, PATHS, Room};
 pub use app::{App, Scheduler, ServerStore};
-pub use serve::{Options, Server, Trouble};
+pub use audit::Audit;
+pub use limits::Limits;
+pub use listen::{BadTls, TlsFiles};
+pub use serve::{Options, Reload, Server, Trouble};

@@ -21,16 +21,36 @@ pub enum Format {
     Json,
 }
 
+impl FromStr for Format {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Format, &'static str> {
+        match text {
+            "text" => Ok(Format::Text),
+            "json" => Ok(Format::Json),
+            _ => Err("must be text or json"),
+        }
+    }
+}
+
 /// What is logged: a level (`info`), or levels by where it comes from (`info,punctual_server::api=debug`).
 #[derive(Clone, Debug)]
 pub struct Filter(Targets);
+
+impl Default for Filter {
+    fn default() -> Filter {
+        Filter(Targets::new().with_default(LevelFilter::WARN))
+    }
+}
 
 impl FromStr for Filter {
     type Err = BadFilter;
 
     fn from_str(text: &str) -> Result<Filter, BadFilter> {
         // A word alone would be taken for the name of a module.
-        let is_known = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+        let is_known = |part: &str| {
+            part.contains('=') || (!part.is_empty() && part.trim().parse::<LevelFilter>().is_ok())
+        };
         let filter = text.parse().ok().filter(|_| text.split(',').all(is_known));
         filter.map(Filter).ok_or(BadFilter)
     }

@@ -211,7 +211,7 @@ impl Metrics {
     pub fn reported(&self, outcome: &Outcome) {
         let outcome = match outcome {
             Outcome::Succeeded(_) => OutcomeKind::succeeded,
-            Outcome::Failed { .. } => OutcomeKind::failed,
+            Outcome::Failed { .. } | Outcome::Refused { .. } => OutcomeKind::failed,
             Outcome::GaveUp(_) => OutcomeKind::gave_up,
             Outcome::Interrupted => OutcomeKind::interrupted,
             Outcome::NoReceiver => OutcomeKind::no_receiver,

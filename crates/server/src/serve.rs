@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{Clock, VirtualClock};
@@ -11,17 +12,24 @@ use punctual::{EmbeddedStore, Error};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
+use crate::access::{Access, Room};
 use crate::api::router;
 use crate::app::{App, Scheduler};
+use crate::audit::{self, Audit};
 use crate::blocked::{self, BlockedLanes};
 use crate::call::{Caller, CallerOptions, Guard};
 use crate::calls::Calls;
 use crate::debts::{Debts, settle_all};
+use crate::keys::{KeyTrouble, Keys};
 use crate::lateness::watch_lateness;
+use crate::limits::Limits;
+use crate::listen::{self, BadTls, Tls, TlsFiles};
 use crate::watch::Watch;
 
 /// How long answers may still go out after the scheduler has stopped.
 const LAST_ANSWERS_MAX: Duration = Duration::from_secs(1);
+/// What the audit of a server with keys is called, beside its data, if nothing is said.
+const AUDIT: &str = "audit.jsonl";
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -36,6 +44,34 @@ pub struct Options {
     pub drain: Duration,
     /// For tests: a clock that stands still until it is set forward.
     pub virtual_clock: Option<VirtualClock>,
+    /// How much it takes from those who ask.
+    pub limits: Limits,
+    /// What it proves its name with; without it, it speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Where the audit is written; beside the data if nothing is said and there are keys.
+    pub audit: Option<PathBuf>,
+}
+
+impl Options {
+    /// As most servers are started: with these two, and the rest as it suits most.
+    pub fn new(data: impl Into<PathBuf>, listen: SocketAddr) -> Options {
+        Options {
+            data: data.into(),
+            listen,
+            guard: Guard::default(),
+            drain: Duration::from_secs(30),
+            limits: Limits::default(),
+            tls: None,
+            audit: None,
+            virtual_clock: None,
+        }
+    }
+
+    /// Whether a server could be started so, as far as files tell. Nothing is started.
+    pub fn check(&self) -> Result<(), Trouble> {
+        self.tls.clone().map(Tls::open).transpose().map_err(Trouble::Tls)?;
+        Ok(())
+    }
 }
 
 /// Why a server did not start.
@@ -45,6 +81,12 @@ pub enum Trouble {
     Listen(SocketAddr, io::Error),
     /// The store or the scheduler did not start.
     Scheduler(Error),
+    /// Other machines reach it there, and there are no keys.
+    Unguarded(SocketAddr),
+    /// It cannot prove its name.
+    Tls(BadTls),
+    /// The audit cannot be written there.
+    Audit(PathBuf, io::Error),
 }
 
 impl std::fmt::Display for Trouble {
@@ -56,6 +98,15 @@ impl std::fmt::Display for Trouble {
             ),
             Trouble::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Trouble::Scheduler(error) => error.fmt(f),
+            Trouble::Unguarded(address) => write!(
+                f,
+                "{address} can be reached by other machines, and there are no API keys: anyone could schedule calls \
+                 from yours"
+            ),
+            Trouble::Tls(bad) => bad.fmt(f),
+            Trouble::Audit(path, error) => {
+                write!(f, "the audit cannot be written to {}: {error}", path.display())
+            }
         }
     }
 }
@@ -69,34 +120,72 @@ pub struct Server {
     scheduler: Scheduler,
     /// What goes on beside the requests: settling what is owed, looking for lateness, counting blocked lanes.
     beside: [AbortHandle; 3],
+    tls: Option<Tls>,
     drain: Duration,
+}
+
+/// Reads again what may have changed beside a server that runs. Clones are the same.
+#[derive(Clone)]
+pub struct Reload {
+    app: App,
+    tls: Option<Tls>,
+}
+
+impl Reload {
+    /// The certificate and its key are read again, and the audit goes on in a new file if the old one was moved away.
+    /// What is wrong is told, and then everything stays as it was.
+    pub async fn reload(&self) -> Result<(), BadTls> {
+        self.app.access().audit.reopen().await;
+        self.tls.as_ref().map_or(Ok(()), Tls::reload)
+    }
 }
 
 impl Server {
     /// Opens the store, starts the scheduler and listens.
     pub async fn start(options: Options) -> Result<Server, Trouble> {
+        let tls = options.tls.clone().map(Tls::open).transpose().map_err(Trouble::Tls)?;
         let listener = TcpListener::bind(options.listen).await;
         let listener = listener.map_err(|error| Trouble::Listen(options.listen, error))?;
         let address = listener.local_addr().map_err(|error| Trouble::Listen(options.listen, error))?;
-        let mut guard = options.guard;
+        let mut guard = options.guard.clone();
         guard.own.push(address);
         guard.allow_loopback |= address.ip().is_loopback();
-        let clock = options.virtual_clock.map_or_else(Clock::system, Clock::of_tests);
+        let clock = options.virtual_clock.clone().map_or_else(Clock::system, Clock::of_tests);
         // Who is called lives in real time, whatever time it is here: signatures carry that.
         let caller = Caller::new(CallerOptions::new(Clock::system(), guard.clone()));
         let calls = Calls::new(caller);
         let (debts, heard) = Debts::new();
         let (blocked, taken) = BlockedLanes::new();
         let watch = Watch::new(clock.clone(), debts.clone(), blocked);
-        let scheduler = start_scheduler(&options.data, clock, calls.clone(), watch.clone()).await;
-        let scheduler = scheduler.map_err(Trouble::Scheduler)?;
-        let app = App::new(scheduler.clone(), guard, watch);
+        let store =
+            EmbeddedStore::open(&options.data).await.map_err(|error| Trouble::Scheduler(error.into()))?;
+        let store = Arc::new(store);
+        // Before anything is started: what is due must not be called by a server that is then refused.
+        let access = open_access(&options, store.clone(), address).await?;
+        // And before anything happens that somebody may want to be told of.
+        watch.notifications().read(&store, clock.now().wall).await.map_err(Trouble::Scheduler)?;
+        let builder =
+            punctual::Scheduler::builder().clock(clock).observer(watch.clone()).calls(calls.clone());
+        let scheduler = builder.start_shared(store).await.map_err(Trouble::Scheduler)?;
+        let app = App::new(scheduler.clone(), guard, watch, access);
         calls.begin(app.clone());
-        let settling = tokio::spawn(settle_all(app.clone(), debts, heard)).abort_handle();
-        let looking = tokio::spawn(watch_lateness(app.clone())).abort_handle();
+        let beside = [
+            tokio::spawn(settle_all(app.clone(), debts, heard)).abort_handle(),
+            tokio::spawn(watch_lateness(app.clone())).abort_handle(),
+            tokio::spawn(blocked::read_all(app.clone(), taken)).abort_handle(),
+        ];
         tracing::info!(%address, data = %options.data.display(), version = env!("CARGO_PKG_VERSION"), "started");
-        let counting = tokio::spawn(blocked::read_all(app.clone(), taken)).abort_handle();
-        Ok(Server { listener, app, scheduler, beside: [settling, looking, counting], drain: options.drain })
+        Ok(Server { listener, app, scheduler, beside, tls, drain: options.drain })
+    }
+
+    /// Whether nobody gets in without a key.
+    pub fn needs_keys(&self) -> bool {
+        self.app.access().keys.are_needed()
+    }
+
+    /// Reads again what may have changed beside it.
+    pub fn reload(&self) -> Reload {
+        Reload { app: self.app.clone(), tls: self.tls.clone() }
     }
 
     /// Where it listens.
@@ -111,28 +200,29 @@ impl Server {
 
     /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let Server { listener, app, scheduler, beside, drain } = self;
+        let Server { listener, app, scheduler, beside, tls, drain } = self;
         let told = app.clone();
         let told = async move {
             stop.await;
             told.stop();
         };
-        let serving = axum::serve(listener, router(app.clone())).with_graceful_shutdown(told);
+        let serving = listen::serve(listener, router(app.clone()), app.access().limits.clone(), tls, told);
         let stopped = async {
             app.stopping().await;
             tracing::info!(drain = ?drain, "stopping");
             scheduler.stop(drain).await
         };
-        let (mut serving, mut stopped) = (pin!(serving.into_future()), pin!(stopped));
+        let (mut serving, mut stopped) = (pin!(serving), pin!(stopped));
         // Who waits for a task or a result is answered because the scheduler stops. A client that keeps its connection
         // busy for longer must not keep the server.
         let stopped = tokio::select! {
-            _ = &mut serving => stopped.await,
+            () = &mut serving => stopped.await,
             result = &mut stopped => {
                 tokio::time::timeout(LAST_ANSWERS_MAX, serving).await.ok();
                 result
             }
         };
+        app.access().audit.written().await;
         // They hold the store, which others may want to open now.
         beside.iter().for_each(AbortHandle::abort);
         tracing::info!("stopped");
@@ -140,14 +230,25 @@ impl Server {
     }
 }
 
-async fn start_scheduler(
-    data: &std::path::Path,
-    clock: Clock,
-    calls: Calls,
-    watch: Watch,
-) -> Result<Scheduler, Error> {
-    let store = EmbeddedStore::open(data).await?;
-    // Before anything happens that somebody may want to be told of.
-    watch.notifications().read(&store, clock.now().wall).await?;
-    punctual::Scheduler::builder().clock(clock).observer(watch).calls(calls).start(store).await
+async fn open_access(
+    options: &Options,
+    store: Arc<EmbeddedStore>,
+    address: SocketAddr,
+) -> Result<Access, Trouble> {
+    let keys = Keys::open(store).await.map_err(|trouble| match trouble {
+        KeyTrouble::Store(error) => Trouble::Scheduler(error),
+        _ => Trouble::Scheduler(Error::Unknown),
+    })?;
+    if !keys.are_needed() && !address.ip().is_loopback() {
+        return Err(Trouble::Unguarded(address));
+    }
+    let is_audited = options.audit.is_some();
+    let path = options.audit.clone().unwrap_or_else(|| options.data.join(AUDIT));
+    // Whoever wants an audit hears at once that there can be none.
+    let audit = if is_audited || keys.are_needed() { audit::can_write(&path) } else { Ok(()) };
+    let audit = audit.and_then(|()| Audit::new(path.clone()));
+    let audit = audit.map_err(|error| Trouble::Audit(path, error))?;
+    let limits = Arc::new(listen::within_the_machine(options.limits.clone()));
+    let room = Room::new(limits.in_flight_max);
+    Ok(Access { keys, audit, is_audited, limits, room })
 }

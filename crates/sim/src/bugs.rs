@@ -271,7 +271,7 @@ impl Bug {
     /// What is heard of an attempt instead.
     pub fn bend_outcome(self, outcome: Outcome) -> Outcome {
         match (self, outcome) {
-            (Bug::RetryAfterIsIgnored, Outcome::Failed { error, .. }) => {
+            (Bug::RetryAfterIsIgnored, Outcome::Failed { error, .. } | Outcome::Refused { error, .. }) => {
                 Outcome::Failed { error, retry_after: None }
             }
             (_, outcome) => outcome,

@@ -146,7 +146,8 @@ impl Executor for Targets {
                     Outcome::Failed { error: "late".into(), retry_after: None }
                 }
                 Trouble::AsksForTime => {
-                    Outcome::Failed { error: "busy".into(), retry_after: Some(TIME_ASKED_FOR) }
+                    let (error, retry_after) = ("busy".into(), Some(TIME_ASKED_FOR));
+                    Outcome::Refused { error, retry_after, is_busy: true }
                 }
                 Trouble::GivesUp => Outcome::GaveUp("planned".into()),
             };

@@ -11,6 +11,7 @@
 //! - **C8** history is dropped by whole buckets, not row by row; only a budget of bytes cuts a bucket, the oldest.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use punctual_core::{
@@ -195,6 +196,8 @@ pub enum Recorded {
 pub struct Filter {
     /// Only of this queue.
     pub queue: Option<QueueId>,
+    /// Only of these queues, which are in order: what others may not see is not looked at.
+    pub queues: Option<Arc<[QueueId]>>,
     /// Only of this lane name.
     pub lane: Option<Box<str>>,
     /// Only of this name.

@@ -11,6 +11,7 @@
 //! Decision records: `docs/decisions/0009-the-journal.md`, `docs/decisions/0010-layers-and-tables.md`.
 
 mod author;
+mod background;
 mod checkpoint;
 pub mod cold;
 pub mod disk;

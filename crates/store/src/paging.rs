@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use punctual_core::{EndedTask, PartitionId, RowKey, Task, Timestamp};
+use punctual_core::{EndedTask, PartitionId, QueueId, RowKey, Task, Timestamp};
 
 use crate::{Filter, PageKey};
 
@@ -10,9 +10,15 @@ use crate::{Filter, PageKey};
 pub(crate) const LOOKED_MAX: usize = 10_000;
 
 impl Filter {
+    /// Whether tasks of a queue are asked for.
+    pub(crate) fn takes_queue(&self, queue: QueueId) -> bool {
+        self.queue.is_none_or(|asked| asked == queue)
+            && self.queues.as_ref().is_none_or(|asked| asked.binary_search(&queue).is_ok())
+    }
+
     /// Whether a task is of the queue, lane and name asked for.
     pub(crate) fn takes(&self, task: &Task) -> bool {
-        self.queue.is_none_or(|queue| task.id.queue == queue)
+        self.takes_queue(task.id.queue)
             && self.lane.as_ref().is_none_or(|lane| task.spec.lane.as_ref() == Some(lane))
             && self.name.as_ref().is_none_or(|name| task.spec.name.as_ref() == Some(name))
     }

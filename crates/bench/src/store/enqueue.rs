@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::report::{Row, Unit};
 use super::world::{self, World};
 use super::{Bench, clean};
 use crate::journal::{RECORD_BYTES, Zeroed};
+use crate::report::{Row, Unit};
 use crate::stopwatch::Stopwatch;
 
 const CALLERS: usize = 50;

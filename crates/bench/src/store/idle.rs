@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::report::{Row, Unit};
 use super::world::{self, World};
 use super::{Bench, clean};
+use crate::report::{Row, Unit};
 use crate::stopwatch::{Stopwatch, cpu_time};
 
 const TIME: Duration = Duration::from_secs(10);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use punctual::NewTask;
 
-use super::report::{Row, Unit, median};
 use super::world::{self, Make, World};
 use super::{Bench, clean, idle, life};
+use crate::report::{Row, Unit, median};
 
 const PAIRS: usize = 7;
 const TASKS: usize = 50_000;

@@ -1,10 +1,10 @@
 //! Whole lives: accepted, run, ended, all of it recorded.
 
 use super::enqueue::limit;
-use super::report::{Row, Unit};
 use super::world::{self, PER_CALL, World};
 use super::{Bench, clean};
 use crate::journal::Zeroed;
+use crate::report::{Row, Unit};
 use crate::stopwatch::Stopwatch;
 
 const TASKS: usize = 300_000;
@@ -37,7 +37,7 @@ pub fn run(bench: &mut Bench<'_>) {
         bench.tell(&format!("{DUE} due tasks, round {round}"));
         ours.push(drain(&world));
     }
-    let median = super::report::median(ours.into_iter());
+    let median = crate::report::median(ours.into_iter());
     bench.note(Row::new(format!("run {DUE} due tasks, a no-op each"), median, Unit::PerSecond, "≥ 300 k/s"));
     world.close();
     clean(&path);

@@ -1,8 +1,8 @@
 //! The same lateness while very many tasks wait for tomorrow, and what they take.
 
-use super::report::{Row, Unit};
 use super::world::{self, World};
 use super::{Bench, clean, lateness, restart};
+use crate::report::{Row, Unit};
 
 pub fn run(bench: &mut Bench<'_>) {
     for pending in bench.options.pending.clone() {

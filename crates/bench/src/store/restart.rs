@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::report::{Row, Unit};
 use super::world::{self, World};
 use super::{Bench, clean};
+use crate::report::{Row, Unit};
 use crate::stopwatch::Stopwatch;
 
 /// What the other process is to do.
@@ -83,7 +83,7 @@ pub fn run(bench: &mut Bench<'_>) {
         begun.push(begin);
     }
     let what = format!("after kill -9 in full work, {largest} pending");
-    let note = |figures: Vec<f64>| super::report::median(figures.into_iter());
+    let note = |figures: Vec<f64>| crate::report::median(figures.into_iter());
     bench.note(Row::new(format!("restart: open {what}"), note(opened), Unit::Milliseconds, ""));
     bench.note(Row::new(
         format!("restart: first firing {what}"),
@@ -110,5 +110,5 @@ pub fn clean_start(bench: &mut Bench<'_>, path: &Path, pending: usize) {
         begun.push(first_firing(path).1);
     }
     let what = format!("restart: first firing after a clean stop, {pending} pending");
-    bench.note(Row::new(what, super::report::median(begun.into_iter()), Unit::Milliseconds, "< 1000 ms"));
+    bench.note(Row::new(what, crate::report::median(begun.into_iter()), Unit::Milliseconds, "< 1000 ms"));
 }

@@ -192,6 +192,12 @@ impl Count {
 pub struct Lateness(Vec<u32>);
 
 impl Lateness {
+    pub fn of(late: impl Iterator<Item = Duration>) -> Lateness {
+        let mut late: Vec<u32> = late.map(|late| late.as_micros() as u32).collect();
+        late.sort_unstable();
+        Lateness(late)
+    }
+
     /// In milliseconds: so many of a thousand were not later.
     pub fn per_mille(&self, per_mille: usize) -> f64 {
         let at = (self.0.len() * per_mille / 1_000).min(self.0.len().saturating_sub(1));

@@ -4,6 +4,7 @@ mod clock;
 mod creating;
 mod error;
 mod events;
+mod keys;
 mod operation;
 mod queues;
 mod request;

@@ -11,6 +11,7 @@ mod create;
 mod event;
 mod hold;
 mod json;
+mod key;
 mod nearest;
 mod problem;
 mod queue;
@@ -33,6 +34,7 @@ pub use create::{BATCH_MAX, CreateResult, Creation, NewTasks, Results, TaskId};
 pub use event::{Event, EventData, EventKind, EventQuery, NewNotification, Notification, NotificationPage};
 pub use hold::{HeldQueue, Hold};
 pub use json::{Base64, Json};
+pub use key::{Key, KeyPage, MadeKey, NewKey, RotateKey, Scope, UnknownScope};
 pub use nearest::{UnknownField, nearest, unknown_field};
 pub use problem::{FieldError, Problem, code};
 pub use queue::{

@@ -54,7 +54,7 @@ impl Engine {
                 task.last_error = None;
                 self.end_with(now, slot, Some(token), EndState::Succeeded, result, None, out);
             }
-            Outcome::Failed { error, retry_after } => {
+            Outcome::Failed { error, retry_after } | Outcome::Refused { error, retry_after, .. } => {
                 task.crashes = 0;
                 task.last_error = Some(error);
                 self.retry(now, slot, token, retry_after, out);
@@ -89,6 +89,7 @@ impl Engine {
         match policy.wait_after(task.id, task.counted_attempts(), now.wall.since(task.spec.at)) {
             Some(wait) => {
                 task.state = WaitState::Retrying;
+                task.shorten_error();
                 self.postpone(now, slot, token, now.wall + wait.max(retry_after.unwrap_or_default()), out);
             }
             None => self.give_up(now, slot, Some(token), out),
@@ -163,7 +164,9 @@ impl Engine {
                 let hold = self.holds.entry(lane).or_default();
                 hold.holder = hold.holder.or(head(task.id.seq));
                 self.write_holder(&task);
-                self.entries[slot].task.state = WaitState::Blocked;
+                let task = &mut self.entries[slot].task;
+                task.state = WaitState::Blocked;
+                task.shorten_error();
                 self.file_blocked(now, slot, lane, token, out);
             }
             _ => self.end(now, slot, token, EndState::Dead, task.last_error, out),
@@ -205,6 +208,8 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) {
         self.set_phase(now, slot, Phase::Settling(token), out);
+        // The end has it whole.
+        self.entries[slot].task.shorten_error();
         let task = self.entries[slot].task.clone();
         let end = End { state, at: now.wall, result, error };
         self.changes.push(Change::Ended { from: task.place(), task: task.clone(), end });

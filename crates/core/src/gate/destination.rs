@@ -28,6 +28,8 @@ pub struct Destinations {
 
 /// How long a failure is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
+/// What was under way at once and fails together is one sign of trouble, not many.
+const CUT_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 struct Destination {
@@ -37,17 +39,51 @@ struct Destination {
     /// Some were sent away, and lie in the store.
     sent_away: bool,
     failures_in_a_row: u32,
+    /// How many may run at once, if that is less than the limit.
+    share: Option<Share>,
     /// An open breaker: nothing before this, and then one probe at a time.
     rests_until: Option<BootTime>,
     /// Under what time it stands among those that failed.
     forget_at: Option<BootTime>,
 }
 
+/// What a destination that was in trouble is trusted with: half as much as before, and one more whenever as many
+/// went well.
+struct Share {
+    running_max: u32,
+    /// How many went well since it last changed.
+    good: u32,
+    cut_at: BootTime,
+}
+
 impl Destination {
+    fn running_max(&self, limits: &Limits) -> u32 {
+        let max = limits.destination_running_max;
+        self.share.as_ref().map_or(max, |share| share.running_max.min(max))
+    }
+
+    fn cut_share(&mut self, now: Now, limits: &Limits) {
+        if self.share.as_ref().is_none_or(|share| share.cut_at + CUT_PAUSE <= now.boot) {
+            let running_max = (self.running_max(limits) / 2).max(1);
+            self.share = Some(Share { running_max, good: 0, cut_at: now.boot });
+        }
+    }
+
+    fn earn_share(&mut self, limits: &Limits) {
+        let Some(share) = &mut self.share else { return };
+        share.good += 1;
+        if share.good >= share.running_max {
+            (share.running_max, share.good) = (share.running_max + 1, 0);
+        }
+        if share.running_max >= limits.destination_running_max {
+            self.share = None;
+        }
+    }
+
     fn has_room(&self, now: Now, limits: &Limits) -> bool {
         match self.rests_until {
             Some(until) => until <= now.boot && self.running == 0,
-            None => self.running < limits.destination_running_max,
+            None => self.running < self.running_max(limits),
         }
     }
 
@@ -56,8 +92,12 @@ impl Destination {
         self.running == 0 && self.waiting.is_empty() && !self.sent_away
     }
 
+    fn is_well(&self) -> bool {
+        self.failures_in_a_row == 0 && self.rests_until.is_none() && self.share.is_none()
+    }
+
     fn is_idle(&self) -> bool {
-        self.is_deserted() && self.failures_in_a_row == 0 && self.rests_until.is_none()
+        self.is_deserted() && self.is_well()
     }
 }
 
@@ -91,7 +131,7 @@ impl Destinations {
         destination.running = destination.running.saturating_sub(1);
         let rested = destination.rests_until;
         match conduct {
-            Conduct::Good => {
+            Conduct::Good | Conduct::Busy => {
                 destination.failures_in_a_row = 0;
                 destination.rests_until = None;
             }
@@ -105,13 +145,18 @@ impl Destinations {
         }
         self.breakers_open += usize::from(destination.rests_until.is_some());
         self.breakers_open -= usize::from(rested.is_some());
+        match conduct {
+            Conduct::Good => destination.earn_share(limits),
+            Conduct::Busy | Conduct::Bad => destination.cut_share(now, limits),
+            Conduct::Neither => {}
+        }
         if rested != destination.rests_until {
             self.resting.extend(destination.rests_until.map(|until| (until, id)));
             if let Some(rested) = rested {
                 self.resting.remove(&(rested, id));
             }
         }
-        let forget_at = (destination.failures_in_a_row > 0).then_some(now.boot + REMEMBERED);
+        let forget_at = (!destination.is_well()).then_some(now.boot + REMEMBERED);
         if let Some(before) = std::mem::replace(&mut destination.forget_at, forget_at) {
             self.failed.remove(&(before, id));
         }
@@ -162,7 +207,7 @@ impl Destinations {
         }
         let room = match destination.rests_until {
             Some(_) => 1,
-            None => (limits.destination_running_max - destination.running) as usize,
+            None => (destination.running_max(limits) - destination.running) as usize,
         };
         let promoted: Vec<Offer> =
             std::iter::from_fn(|| destination.waiting.pop_first()).take(room).collect();
@@ -194,6 +239,36 @@ mod tests {
 
     fn at(secs: u64) -> Now {
         Now { boot: BootTime::from_micros(secs * 1_000_000), ..Now::default() }
+    }
+
+    /// Runs as many at once as there is room for, and ends them alike. Says how many that were.
+    fn round(destinations: &mut Destinations, secs: u64, conduct: Conduct) -> u32 {
+        let (limits, mut running) = (Limits::default(), 0);
+        while destinations.has_room(at(secs), &limits, 7) {
+            destinations.started(at(secs), 7);
+            running += 1;
+        }
+        for _ in 0..running {
+            destinations.ended(at(secs), &limits, 7, conduct);
+        }
+        running
+    }
+
+    #[test]
+    fn a_busy_destination_gets_half_and_earns_the_rest_back() {
+        let mut destinations = Destinations::default();
+        let mut rounds = |from: u64, conduct, count: u64| -> Vec<u32> {
+            (from..from + count).map(|secs| round(&mut destinations, secs, conduct)).collect()
+        };
+        assert_eq!(
+            rounds(1, Conduct::Busy, 6),
+            [20, 10, 5, 2, 1, 1],
+            "one cut a round, and never to nothing"
+        );
+        assert_eq!(rounds(10, Conduct::Good, 5), [1, 2, 3, 4, 5]);
+        assert_eq!(rounds(20, Conduct::Neither, 2), [6, 6]);
+        assert_eq!(rounds(30, Conduct::Good, 15).last(), Some(&20));
+        assert!(destinations.all.is_empty() && destinations.failed.is_empty(), "it is like any other again");
     }
 
     #[test]

@@ -65,6 +65,8 @@ struct Live {
 pub enum Conduct {
     /// Its destination answered as it should.
     Good,
+    /// Its destination is well, and asks for less.
+    Busy,
     /// Its destination did not.
     Bad,
     /// It says nothing about its destination.

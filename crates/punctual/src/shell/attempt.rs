@@ -12,8 +12,8 @@ use super::workers::is_for_worker;
 use super::{Done, Shell};
 use crate::observer::Note;
 
-/// What is kept of the text of an error, in bytes.
-const ERROR_MAX: usize = 4 * 1024;
+/// What is kept of the text of the last error, in bytes.
+const ERROR_MAX: usize = 64 * 1024;
 
 impl<S: Store> Shell<S> {
     pub(super) fn start(&mut self, now: Now, attempt: Attempt) {
@@ -78,6 +78,9 @@ pub(super) fn fit(outcome: Outcome, result_max: usize) -> Outcome {
             format!("it ran, but its result has {} bytes, and {result_max} is the most", result.len()).into(),
         ),
         Outcome::Failed { error, retry_after } => Outcome::Failed { error: cut(error), retry_after },
+        Outcome::Refused { error, retry_after, is_busy } => {
+            Outcome::Refused { error: cut(error), retry_after, is_busy }
+        }
         Outcome::GaveUp(error) => Outcome::GaveUp(cut(error)),
         outcome => outcome,
     }

@@ -4,6 +4,7 @@
 //! attempts run beside it and come back as events. Everything that decides is in `punctual-core`.
 
 mod act;
+mod alarm;
 mod attempt;
 mod command;
 mod overdue;
@@ -36,6 +37,7 @@ use crate::executor::Executor;
 use crate::observer::{Note, Observer};
 use crate::view::Quiet;
 
+use alarm::{Alarm, sleep};
 pub use command::{Command, Ended, EndedOrForgotten};
 use overdue::Overdue;
 use runners::{Report, Runners};
@@ -78,6 +80,7 @@ pub struct Shell<S> {
     executor: Arc<dyn Executor>,
     observer: Arc<dyn Observer>,
     clock: Clock,
+    alarm: Alarm,
     settings: Settings,
     name: Box<str>,
     inline: bool,
@@ -170,6 +173,7 @@ impl<S: Store> Shell<S> {
             store: parts.store,
             executor: parts.executor,
             observer: parts.observer,
+            alarm: Alarm::new(&parts.clock),
             clock: parts.clock,
             settings: parts.settings,
             name: parts.name,
@@ -235,7 +239,7 @@ impl<S: Store> Shell<S> {
             count = self.commands.recv_many(&mut commands, EVENTS_PER_ROUND), if !self.deserted => {
                 if count == 0 { Woken::NobodyAsks } else { Woken::Commands(commands) }
             }
-            () = sleep(delay) => Woken::Time,
+            () = self.alarm.after(delay) => Woken::Time,
         }
     }
 
@@ -330,9 +334,4 @@ impl<S: Store> Shell<S> {
             self.node.handle(now, fence, Event::TimePassed, &mut self.effects);
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the loop that waits for everybody")]
-async fn sleep(delay: Duration) {
-    tokio::time::sleep(delay).await;
 }

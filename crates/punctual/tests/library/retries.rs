@@ -135,7 +135,11 @@ async fn a_result_too_large_to_keep_is_said_to_be_so() {
         Some("it ran, but its result has 307202 bytes, and 262144 is the most")
     );
     let id = id_of(&scheduler, NewTask::new("ranting")).await;
-    assert_eq!(scheduler.result(id).await.unwrap().error.unwrap().len(), 4096);
+    assert_eq!(scheduler.result(id).await.unwrap().error.unwrap().len(), 64 * 1024);
+    let Found::Ended(ended) = scheduler.find(id).await.unwrap().unwrap().found else {
+        panic!("it has ended")
+    };
+    assert_eq!(ended.task.last_error.unwrap().len(), 4096, "what waits keeps less of it");
 }
 
 /// Says when it is dropped.

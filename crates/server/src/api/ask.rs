@@ -1,28 +1,36 @@
 //! How requests are read: the body, the query, the headers, and who asks.
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
 use punctual::TaskId;
 use punctual_client::wire;
 use serde::de::DeserializeOwned;
 
 use super::draft::Surroundings;
 use super::failure::Failure;
+use crate::access::{Held, Room, Who};
 use crate::app::{App, Scheduler};
+use crate::units::{KIB, MIB};
 
 /// Who asks: what they may see is in their scheduler's namespace.
 pub struct Asker {
     /// The scheduler, as this asker sees it.
     pub scheduler: Scheduler,
+    /// Who they are.
+    pub who: Who,
 }
 
 impl FromRequestParts<App> for Asker {
     type Rejection = Failure;
 
-    async fn from_request_parts(_parts: &mut Parts, app: &App) -> Result<Asker, Failure> {
-        Ok(Asker { scheduler: app.scheduler().clone() })
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Asker, Failure> {
+        let who = parts.extensions.get::<Who>();
+        let who = who.ok_or_else(|| Failure::new("key_missing", "nobody was asked who is there"))?.clone();
+        Ok(Asker { scheduler: app.scheduler().in_namespace(who.namespace())?, who })
     }
 }
 
@@ -44,34 +52,93 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
 /// The task that a path names.
 pub struct Task(pub TaskId);
 
-impl<S: Send + Sync> FromRequestParts<S> for Task {
+impl FromRequestParts<App> for Task {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Task, Failure> {
-        let path = Path::<String>::from_request_parts(parts, state).await;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Task, Failure> {
+        let path = Path::<String>::from_request_parts(parts, app).await;
         let Path(text) = path.map_err(|error| Failure::new("not_found", error.to_string()))?;
-        task_id(&text).map(Task)
+        let asker = Asker::from_request_parts(parts, app).await?;
+        task_id(&asker.scheduler, &text).map(Task)
     }
 }
 
 /// The body of a request, as long as it is not too large.
 pub struct Body(pub Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Body {
+impl FromRequest<App> for Body {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &S) -> Result<Body, Failure> {
-        let read = Bytes::from_request(request, state).await;
-        read.map(Body).map_err(|error| match error.status().as_u16() {
-            413 => Failure::new("body_too_large", "32 MiB is the most: send it in several requests"),
-            _ => Failure::new("body_invalid", format!("the body broke off: {error}")),
-        })
+    async fn from_request(request: Request, app: &App) -> Result<Body, Failure> {
+        let access = app.access();
+        let limits = &access.limits;
+        let held = request.extensions().get::<Held>().cloned().unwrap_or_default();
+        let reading = read_body(request.into_body(), limits.body_max, &held, &access.room);
+        match tokio::time::timeout(limits.body_timeout, reading).await {
+            Ok(read) => read.map(Body),
+            Err(_) => {
+                let detail = format!("the body took longer than {} s", limits.body_timeout.as_secs_f32());
+                Err(Failure::new("body_too_slow", detail))
+            }
+        }
     }
 }
 
-/// A task's id, read from text.
-pub fn task_id(text: &str) -> Result<TaskId, Failure> {
-    text.parse().map_err(|error: punctual::NotATaskId| punctual::Error::from(error).into())
+/// Reads a body, as long as it is not too large and there is room for it.
+async fn read_body(
+    mut body: axum::body::Body,
+    body_max: usize,
+    held: &Held,
+    room: &Room,
+) -> Result<Bytes, Failure> {
+    let declared = body.size_hint().lower().try_into().unwrap_or(usize::MAX);
+    take(declared, body_max, held, room)?;
+    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Failure::new("body_invalid", format!("the body broke off: {error}")))?;
+        let Ok(part) = frame.into_data() else { continue };
+        let length = first.len() + rest.len() + part.len();
+        if length > declared {
+            take(length, body_max, held, room)?;
+        }
+        // Most come in one piece, which need not be copied.
+        if first.is_empty() && rest.is_empty() {
+            first = part;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.reserve(length.max(declared));
+            rest.extend(std::mem::take(&mut first));
+        }
+        rest.extend(part);
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+fn take(length: usize, body_max: usize, held: &Held, room: &Room) -> Result<(), Failure> {
+    if length > body_max {
+        let most = match body_max {
+            bytes if bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
+            bytes => format!("{} KiB", bytes / KIB),
+        };
+        return Err(Failure::new(
+            "body_too_large",
+            format!("{most} is the most: send it in several requests"),
+        ));
+    }
+    if !held.hold(room, length) {
+        let detail = "the server holds as much of others' requests as it may: try again in a moment";
+        return Err(Failure::new("overloaded", detail));
+    }
+    Ok(())
+}
+
+/// A task's id, read from text. What is not of the asker's namespace is not there.
+pub fn task_id(scheduler: &Scheduler, text: &str) -> Result<TaskId, Failure> {
+    let id = text.parse().map_err(|error: punctual::NotATaskId| punctual::Error::from(error))?;
+    scheduler.queue_of(id).ok_or(punctual::Error::NotFound)?;
+    Ok(id)
 }
 
 /// Reads a body. No body at all is an empty object.

@@ -24,7 +24,7 @@ pub async fn events(
     Query(query): Query<EventQuery>,
 ) -> Sse<impl Stream<Item = Result<sse::Event, Infallible>>> {
     let happenings = stream::unfold(app.watch().listen(), next);
-    let scheduler = asker.scheduler;
+    let Asker { scheduler, who } = asker;
     let events = happenings.filter_map(move |happening| {
         let event = happening.and_then(|happening| event(&scheduler, &happening));
         let wanted = event.filter(|event| {
@@ -33,6 +33,8 @@ pub async fn events(
         });
         std::future::ready(wanted.and_then(|event| written(&event)).map(Ok))
     });
+    let doors = app.clone();
+    let events = events.take_while(move |_| std::future::ready(doors.access().still_lets(&who)));
     let events = events.take_until(Box::pin(async move { app.stopping().await }));
     Sse::new(events).keep_alive(KeepAlive::default())
 }

@@ -20,8 +20,10 @@ const CODES: &[(&str, u16, &str)] = &[
     ("backup_failed", 500, "No backup could be made"),
     ("body_invalid", 400, "The body is not JSON"),
     ("body_too_large", 413, "The body is too large"),
+    ("body_too_slow", 408, "The body did not come in time"),
     ("call_invalid", 422, "This cannot be called"),
     ("clock_not_virtual", 409, "The clock is the machine's own"),
+    ("connections_full", 503, "Too many connections are open"),
     ("cursor_invalid", 400, "The cursor is none of ours"),
     ("expires_before_due", 422, "The task would expire before it is due"),
     ("field_invalid", 422, "A field is wrong"),
@@ -30,6 +32,8 @@ const CODES: &[(&str, u16, &str)] = &[
     ("idempotency_key_reused", 422, "This idempotency key belongs to another request"),
     ("key_invalid", 401, "The API key is unknown or has expired"),
     ("key_missing", 401, "An API key is needed"),
+    ("key_needed", 409, "Nobody could manage keys without this one"),
+    ("key_not_found", 404, "There is no such key"),
     ("lane_not_blocked", 404, "The lane does not wait for a person"),
     ("media_type_unknown", 415, "The media type is not known"),
     ("method_not_allowed", 405, "This path has no such method"),
@@ -40,6 +44,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("not_owner", 503, "The task's partition is elsewhere at the moment"),
     ("not_ready", 503, "The server is not ready"),
     ("notification_not_found", 404, "There is no such notification"),
+    ("origin_foreign", 403, "A page of another site asks"),
     ("outcome_unknown", 504, "It may or may not have happened"),
     ("overloaded", 429, "Too much is asked at once"),
     ("payload_invalid", 422, "The payload is not JSON"),
@@ -50,6 +55,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("queue_name_invalid", 422, "The queue's name is wrong"),
     ("queue_not_empty", 409, "Tasks wait in the queue"),
     ("queue_not_found", 404, "There is no such queue"),
+    ("rate_limited", 429, "The key asks too often"),
     ("scope_missing", 403, "The API key may not do this"),
     ("setting_invalid", 422, "A setting is wrong"),
     ("stopped", 503, "The server is stopping"),
@@ -80,6 +86,16 @@ impl Failure {
             (status, title)
         });
         Failure(Problem::new(status, code, title, detail))
+    }
+
+    /// Nothing is at this path.
+    pub fn no_such_path() -> Failure {
+        Failure::new("not_found", "nothing of the API is at this path: see docs/protocol.md")
+    }
+
+    /// Something is at this path, but not for this method.
+    pub fn no_such_method(method: &http::Method) -> Failure {
+        Failure::new("method_not_allowed", format!("{method} is not for this path"))
     }
 
     /// A field of the request is wrong.

@@ -9,6 +9,7 @@ mod draft;
 mod events;
 mod failure;
 mod hold;
+mod keys;
 mod lanes;
 mod list;
 mod notifications;
@@ -23,5 +24,6 @@ mod work;
 
 pub(crate) use draft::moment_of;
 pub use failure::{Failure, codes};
+pub use keys::{key_of, shown as shown_key, with_secret as made_key};
 pub use router::router;
 pub(crate) use view::{ended_task, live_task, result as result_of, state as state_of};

@@ -1,8 +1,8 @@
 //! Which path leads where.
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
-use axum::middleware::{Next, from_fn};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::Method;
@@ -11,15 +11,15 @@ use punctual_client::wire;
 use super::failure::{Failure, name_instance};
 use super::list::Verb;
 use super::{
-    backup, call_at, clock, create, events, hold, lanes, list, notifications, pages, queues, tasks, work,
+    backup, call_at, clock, create, events, hold, keys, lanes, list, notifications, pages, queues, tasks,
+    work,
 };
+use crate::access::door;
 use crate::app::App;
 
-/// A batch of ten thousand tasks fits, with payloads of a few KiB each.
-const BODY_MAX: usize = 32 * 1024 * 1024;
-
-/// The whole of the API.
+/// The whole of the API. What it takes to be answered at each path is in `access/table.rs`.
 pub fn router(app: App) -> Router {
+    let notification = get(notifications::get).put(notifications::put).delete(notifications::delete);
     Router::new()
         .merge(of_tasks())
         .merge(of_queues())
@@ -28,12 +28,11 @@ pub fn router(app: App) -> Router {
         .route("/v1/lanes", get(lanes::list))
         .route("/v1/lanes:release", post(lanes::release))
         .route("/v1/lanes:skip", post(lanes::skip))
+        .route("/v1/keys", get(keys::list).post(keys::add))
+        .route("/v1/keys/{id}", post(keys::act).delete(keys::revoke))
         .route("/v1/events", get(events::events))
         .route("/v1/notifications", get(notifications::list))
-        .route(
-            "/v1/notifications/{name}",
-            get(notifications::get).put(notifications::put).delete(notifications::delete),
-        )
+        .route("/v1/notifications/{name}", notification)
         .route("/v1/backup", post(backup::backup))
         .route("/v1/hold", get(hold::get))
         .route("/v1/hold:release", post(hold::release))
@@ -43,13 +42,9 @@ pub fn router(app: App) -> Router {
         .route("/healthz", get(pages::healthz))
         .route("/readyz", get(pages::readyz))
         .route("/errors/{code}", get(pages::error))
-        .fallback(async || {
-            Failure::new("not_found", "nothing of the API is at this path: see docs/protocol.md")
-        })
-        .method_not_allowed_fallback(async |method: Method| {
-            Failure::new("method_not_allowed", format!("{method} is not for this path"))
-        })
-        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .fallback(async || Failure::no_such_path())
+        .method_not_allowed_fallback(async |method: Method| Failure::no_such_method(&method))
+        .layer(from_fn_with_state(app.clone(), door))
         .layer(from_fn(name_instance))
         .layer(from_fn(log_request))
         .with_state(app)

@@ -56,7 +56,7 @@ pub async fn cancel(asker: Asker, ask::Task(id): ask::Task) -> Result<Response, 
 /// `POST /v1/tasks/{id}:run` and `:retry`
 pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
     let (id, verb) = path.rsplit_once(':').unwrap_or((&path, ""));
-    let id = task_id(id)?;
+    let id = task_id(&asker.scheduler, id)?;
     let task = match verb {
         "run" => asker.scheduler.run_now(id).await?,
         "retry" => asker.scheduler.retry(id).await?,

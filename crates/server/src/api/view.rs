@@ -28,7 +28,9 @@ pub fn live_task(task: &Task, state: wire::State, queue: &str, full: bool) -> wi
 /// A task that has ended.
 pub fn ended_task(ended: &EndedTask, state: wire::State, queue: &str, full: bool) -> wire::Task {
     let EndedTask { task, end } = ended;
-    let error = end.error.as_deref().or(task.last_error.as_deref());
+    // The task has the beginning of it.
+    let whole = end.error.as_deref().filter(|error| full || error.len() <= Task::ERROR_MAX);
+    let error = whole.or(task.last_error.as_deref());
     wire::Task {
         ended_at: Some(moment_of(end.at)),
         last_error: error.map(str::to_owned),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::Path;
 use axum::response::Response;
 use http::StatusCode;
-use punctual::{Afterwards, Error, Found, Report, Reserved, TaskId, Token};
+use punctual::{Afterwards, Found, Report, Reserved, TaskId, Token};
 use punctual_client::wire::{self, Json, ReportResult};
 use punctual_core::Epoch;
 use serde::de::DeserializeOwned;
@@ -121,7 +121,6 @@ pub async fn report<R: Says>(
 ) -> Result<Response, Failure> {
     let (text, report) = ask::body::<R>(&bytes)?.says()?;
     let token = token(id, &text)?;
-    known(&asker.scheduler, id)?;
     let after = asker.scheduler.report(token, report).await?;
     Ok(json(StatusCode::OK, &progress(id, after)))
 }
@@ -138,7 +137,6 @@ pub async fn touch(
 
 async fn touch_one(scheduler: &Scheduler, id: TaskId, touch: wire::Touch) -> Result<wire::Touched, Failure> {
     let token = token(id, &touch.token)?;
-    known(scheduler, id)?;
     let more = touch.ttr.map_or(TOUCH, Into::into);
     scheduler.touch(token, more).await?;
     Ok(wire::Touched { ttr_until: moment_of(scheduler.now() + more), ttr: Some(more.into()) })
@@ -159,10 +157,6 @@ async fn kick_one(scheduler: &Scheduler, id: TaskId) -> Result<wire::Progress, F
     let next_at = Some(moment_of(task.due_at()));
     let view = punctual::TaskView { found: Found::Live(task), running: None };
     Ok(wire::Progress { id: id.to_string(), state: view::state(view.state()), next_at })
-}
-
-fn known(scheduler: &Scheduler, id: TaskId) -> Result<(), Failure> {
-    scheduler.queue_of(id).map(|_| ()).ok_or_else(|| Error::NotFound.into())
 }
 
 fn progress(id: TaskId, after: Afterwards) -> wire::Progress {
@@ -226,9 +220,8 @@ pub async fn reports<I: Item>(asker: Asker, ask::Body(bytes): ask::Body) -> Resu
 }
 
 fn read_report(scheduler: &Scheduler, id: &str, report: impl Says) -> Result<(Token, Report), Failure> {
-    let id = task_id(id)?;
+    let id = task_id(scheduler, id)?;
     let (text, report) = report.says()?;
-    known(scheduler, id)?;
     Ok((token(id, &text)?, report))
 }
 
@@ -244,7 +237,7 @@ pub async fn touches(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Respon
     for item in tasks {
         let (text, touch) = item.into_parts();
         let mut result = ReportResult { status: 200, id: text.clone(), ..ReportResult::default() };
-        let touched = match task_id(&text) {
+        let touched = match task_id(&asker.scheduler, &text) {
             Ok(id) => touch_one(&asker.scheduler, id, touch).await,
             Err(failure) => Err(failure),
         };
@@ -263,7 +256,7 @@ pub async fn kicks(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response
     let mut results = Vec::with_capacity(tasks.len());
     for item in tasks {
         let mut result = ReportResult { status: 200, id: item.id.clone(), ..ReportResult::default() };
-        let kicked = match task_id(&item.id) {
+        let kicked = match task_id(&asker.scheduler, &item.id) {
             Ok(id) => kick_one(&asker.scheduler, id).await,
             Err(failure) => Err(failure),
         };

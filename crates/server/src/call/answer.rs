@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use serde::Serialize;
 
 /// What is kept of an error, in bytes.
-const ERROR_MAX: usize = 4 * 1024;
+const ERROR_MAX: usize = 64 * 1024;
 /// What is shown of where a redirect points to.
 const LOCATION_MAX: usize = 200;
 
@@ -169,6 +169,6 @@ mod tests {
             redirect.error("a.example"),
             "HTTP 302 from a.example: it points to https://b.example/, and redirects are not followed"
         );
-        assert!(answer(500, "é".repeat(9_000).as_bytes()).error("a").len() <= ERROR_MAX);
+        assert!(answer(500, "é".repeat(40_000).as_bytes()).error("a").len() <= ERROR_MAX);
     }
 }

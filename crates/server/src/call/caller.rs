@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, StatusCode};
 use http_body_util::Full;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -178,7 +178,15 @@ impl Inner {
         let now = system_time(self.clock.now().wall);
         match rules.success.judge(answer.status, &answer.headers, attempt.may_be_repeated, now) {
             Verdict::Done => Outcome::Succeeded(answer.result(self.result_max)),
-            Verdict::Retry(retry_after) => Outcome::Failed { error: answer.error(host).into(), retry_after },
+            // It is in trouble, and is left alone when that happens again and again.
+            Verdict::Retry(retry_after) if answer.status.is_server_error() => {
+                Outcome::Failed { error: answer.error(host).into(), retry_after }
+            }
+            Verdict::Retry(retry_after) => Outcome::Refused {
+                error: answer.error(host).into(),
+                retry_after,
+                is_busy: answer.status == StatusCode::TOO_MANY_REQUESTS,
+            },
             Verdict::GiveUp => Outcome::GaveUp(answer.error(host).into()),
         }
     }

@@ -1,6 +1,6 @@
 //! `punctual check`: is the server there and ready, and are its clock and its data folder fine?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
+use super::config::Settings;
 use super::folder::verified;
 use super::table::Rows;
 use super::trouble::{Exit, Trouble, of_folder};
@@ -28,12 +29,15 @@ const CLOCK_APART_MAX: Duration = Duration::from_secs(5);
 #[derive(Args)]
 #[command(
     after_help = "Ends with 0 if all is well; 3 if the server is not there or not ready; 1 if the clocks are more than
-5 s apart; 8 if the data folder is damaged."
+5 s apart; 8 if the data folder is damaged; 2 if the configuration is wrong."
 )]
 pub struct Check {
     /// Look at this data folder too
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Look at this configuration file, and at what it names, in place of the server
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 /// What was found.
@@ -46,9 +50,14 @@ struct Finding {
 impl Check {
     /// Looks at everything, and says all that it found.
     pub async fn run(self, remote: &Remote) -> Outcome {
-        let mut findings = vec![server(remote).await];
-        if findings[0].trouble.is_none() {
-            findings.extend(clock(remote).await);
+        let mut findings = Vec::new();
+        if let Some(file) = &self.config {
+            findings.push(config(file));
+        } else {
+            findings.push(server(remote).await);
+            if findings[0].trouble.is_none() {
+                findings.extend(clock(remote).await);
+            }
         }
         if let Some(folder) = self.data {
             findings.push(data(folder).await);
@@ -68,6 +77,17 @@ impl Check {
         }
         findings.into_iter().find_map(|finding| finding.trouble).map_or(Ok(()), Err)
     }
+}
+
+/// Reads it as a server would that has no flags and no variables. Nothing is started.
+fn config(file: &Path) -> Finding {
+    let read = Settings::default().over(Some(file)).and_then(|settings| settings.options());
+    let read = read.and_then(|options| options.check().map_err(Trouble::usage));
+    let (text, trouble) = match read {
+        Ok(()) => (format!("{} can be used", file.display()), None),
+        Err(trouble) => (trouble.text().to_owned(), Some(trouble)),
+    };
+    Finding { name: "config", text, trouble }
 }
 
 async fn server(remote: &Remote) -> Finding {

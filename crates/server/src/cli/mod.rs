@@ -7,9 +7,11 @@ mod ask;
 mod bench;
 mod check;
 mod clock;
+mod config;
 mod folder;
 mod hold;
 mod human_time;
+mod key;
 mod lane;
 mod notification;
 mod queue;
@@ -57,7 +59,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Starts a server: tasks over HTTP, kept in a folder of this machine
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Adds tasks, looks at them, and changes them
     #[command(subcommand)]
     Task(task::Task),
@@ -73,6 +75,8 @@ enum Command {
     /// The server's clock, and setting it forward if it is virtual
     #[command(subcommand)]
     Clock(clock::Clock),
+    /// API keys: who may ask a server, and for what
+    Key(key::Key),
     /// Does the tasks of a queue with a command, or posts them to a local URL
     Worker(worker::Worker),
     /// Measures how many tasks a server takes or hands out in a second
@@ -122,6 +126,7 @@ async fn run(Cli { remote, command }: Cli) -> Outcome {
         Command::Lane(lane) => lane.run(&remote).await,
         Command::Notification(notification) => notification.run(&remote).await,
         Command::Clock(clock) => clock.run(&remote).await,
+        Command::Key(key) => key.run(&remote).await,
         Command::Worker(worker) => worker.run(&remote).await,
         Command::Bench(bench) => bench.run(&remote).await,
         Command::Check(check) => check.run(&remote).await,

@@ -137,6 +137,11 @@ impl Trouble {
         &self.code
     }
 
+    /// What went wrong, in words.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// What a script is told.
     pub fn exit(&self) -> Exit {
         self.exit

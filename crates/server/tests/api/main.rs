@@ -1,12 +1,17 @@
 //! The API from outside: real requests to a real server on a real folder.
 
+mod audit;
 mod bad_input;
 mod calls;
 mod clock;
+mod keys;
+mod limits;
+mod namespaces;
 mod notifications;
 mod operating;
 mod queues;
 mod tasks;
 mod telling;
+mod tls;
 mod work;
 mod world;

@@ -12,8 +12,7 @@ use punctual::Timestamp;
 use punctual::clock::VirtualClock;
 use punctual_client::Client;
 use punctual_client::wire::Moment;
-use punctual_server::call::Guard;
-use punctual_server::{Options, Server};
+use punctual_server::{Options, Reload, Server};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,6 +25,7 @@ pub struct World {
     pub client: Client,
     pub address: SocketAddr,
     pub data: TempDir,
+    pub reload: Reload,
     stop: oneshot::Sender<()>,
     running: JoinHandle<()>,
 }
@@ -36,8 +36,7 @@ impl World {
     }
 
     pub async fn on(data: TempDir) -> World {
-        let options = options(data.path());
-        World::with(data, options).await
+        World::with(data, |_| {}).await
     }
 
     /// A server whose clock stands at this time.
@@ -45,25 +44,34 @@ impl World {
         let data = tempfile::tempdir().expect("the machine can do this");
         let now: Moment = time.parse().expect("it is a time");
         let clock = VirtualClock::at(Timestamp::from_micros(now.as_micros()));
-        let options = Options { virtual_clock: Some(clock), ..options(data.path()) };
-        World::with(data, options).await
+        World::with(data, |options| options.virtual_clock = Some(clock)).await
     }
 
-    pub async fn with(data: TempDir, options: Options) -> World {
+    /// A server that is told more.
+    pub async fn with(data: TempDir, tell: impl FnOnce(&mut Options)) -> World {
+        let mut options = options(data.path());
+        tell(&mut options);
         let server = Server::start(options).await.expect("the machine can do this");
         let address = server.address().expect("the machine can do this");
+        let reload = server.reload();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
             server.run(async { stopped.await.unwrap_or_default() }).await.expect("the machine can do this");
         });
         let client = Client::new(&format!("http://{address}")).expect("the machine can do this");
-        World { client, address, data, stop, running }
+        World { client, address, data, reload, stop, running }
+    }
+
+    /// A client with this key.
+    pub fn client_with(&self, key: &str) -> Client {
+        let client = Client::builder(&format!("http://{}", self.address)).key(key).build();
+        client.expect("the machine can do this")
     }
 
     /// Stops the server in good order, and leaves its folder.
     pub async fn stop(self) -> TempDir {
         self.stop.send(()).ok();
-        drop(self.client);
+        drop((self.client, self.reload));
         self.running.await.expect("the machine can do this");
         self.data
     }
@@ -92,13 +100,7 @@ impl World {
 }
 
 pub fn options(data: &Path) -> Options {
-    Options {
-        data: data.to_owned(),
-        listen: ([127, 0, 0, 1], 0).into(),
-        guard: Guard::default(),
-        drain: Duration::from_secs(5),
-        virtual_clock: None,
-    }
+    Options { drain: Duration::from_secs(5), ..Options::new(data, ([127, 0, 0, 1], 0).into()) }
 }
 
 /// An answer, as it came.
@@ -110,7 +112,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn read(bytes: &[u8]) -> Answer {
+    pub fn read(bytes: &[u8]) -> Answer {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("it has a status");

@@ -30,8 +30,9 @@ async fn every_status_has_its_outcome() {
         match (code, outcome) {
             (200..300, Outcome::Succeeded(_)) => {}
             (410, Outcome::GaveUp(error)) => assert_eq!(*error, text),
-            (300..600, Outcome::Failed { error, retry_after: None }) if code != 410 => {
-                assert_eq!(*error, text)
+            (500.., Outcome::Failed { error, retry_after: None }) => assert_eq!(*error, text),
+            (300..500, Outcome::Refused { error, retry_after: None, is_busy }) if code != 410 => {
+                assert_eq!((&*error, is_busy), (&*text, code == 429));
             }
             (_, outcome) => panic!("{code}: {outcome:?}"),
         }
@@ -89,7 +90,7 @@ async fn a_queue_can_say_which_codes_mean_what() {
     let run = |code: u16| caller.run(attempt(), Call::post(server.url(&format!("/{code}"))), rules.clone());
     assert!(matches!(run(404).await, Outcome::Succeeded(_)));
     assert!(matches!(run(422).await, Outcome::GaveUp(_)));
-    assert!(matches!(run(410).await, Outcome::Failed { .. }));
+    assert!(matches!(run(410).await, Outcome::Refused { .. }));
 }
 
 #[tokio::test]
@@ -103,7 +104,9 @@ async fn a_busy_server_is_left_alone_for_as_long_as_it_asks() {
     let (server, caller) = (&server, &caller);
     let wait = |path: &'static str| async move {
         match outcome(caller, attempt(), Call::post(server.url(path))).await {
-            Outcome::Failed { retry_after, .. } => retry_after.unwrap(),
+            Outcome::Failed { retry_after, .. } | Outcome::Refused { retry_after, .. } => {
+                retry_after.unwrap()
+            }
             other => panic!("{other:?}"),
         }
     };

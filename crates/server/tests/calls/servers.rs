@@ -163,7 +163,9 @@ pub async fn outcome(caller: &Caller, attempt: Attempt, call: Call) -> Outcome {
 
 pub fn error(outcome: Outcome) -> String {
     match outcome {
-        Outcome::Failed { error, .. } | Outcome::GaveUp(error) => error.to_string(),
+        Outcome::Failed { error, .. } | Outcome::Refused { error, .. } | Outcome::GaveUp(error) => {
+            error.to_string()
+        }
         other => panic!("it should have failed: {other:?}"),
     }
 }

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, in its helpers too")]
 
 mod changes;
+mod config;
 mod folders;
+mod keys;
 mod operation;
 mod program;
 mod transcripts;

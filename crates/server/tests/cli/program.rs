@@ -86,11 +86,17 @@ impl Server {
     /// A server on a data folder in this one.
     pub fn on(folder: Arc<TempDir>, data: &str, more: &[&str]) -> Server {
         let data = folder.path().join(data);
-        let mut process = command(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()])
-            .args(more)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let data = ["--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+        Server::of(command(&["serve"]).args(data).args(more), folder)
+    }
+
+    /// A server that is told all it needs.
+    pub fn start_with(args: &[&str]) -> Server {
+        Server::of(command(&["serve"]).args(args), Arc::new(tempfile::tempdir().unwrap()))
+    }
+
+    fn of(command: &mut Command, folder: Arc<TempDir>) -> Server {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         let url = first.strip_prefix("punctual listens on ").expect(&first).to_owned();

@@ -30,12 +30,6 @@ fn wrong_usage_is_2() {
 }
 
 #[test]
-fn an_address_that_others_reach_is_refused() {
-    let said = run(&["serve", "--listen", "0.0.0.0:8700"]).with(2);
-    assert!(said.err.contains("no API keys yet") && said.err.contains("127.0.0.1:8700"), "{said:#?}");
-}
-
-#[test]
 fn what_is_not_there_is_4() {
     let server = Server::start();
     server.run(&["queue", "get", "nothing"]).with(4);

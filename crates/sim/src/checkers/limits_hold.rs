@@ -215,7 +215,9 @@ impl Gates {
         coverage: &Coverage,
     ) {
         match outcome {
-            Outcome::Succeeded(_) => self.heard(now, process, token, true, coverage),
+            Outcome::Succeeded(_) | Outcome::Refused { .. } => {
+                self.heard(now, process, token, true, coverage);
+            }
             Outcome::Failed { .. } => self.heard(now, process, token, false, coverage),
             Outcome::GaveUp(_) | Outcome::Interrupted | Outcome::NoReceiver => {}
         }

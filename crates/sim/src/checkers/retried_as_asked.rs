@@ -137,7 +137,9 @@ impl Judge<'_> {
         let was_overdue =
             self.started.get(&token).is_some_and(|(started, _)| now.at.since(*started) >= timeout);
         let ending = match outcome {
-            Some(Outcome::Failed { retry_after, .. }) => Ending::Failed(*retry_after),
+            Some(Outcome::Failed { retry_after, .. } | Outcome::Refused { retry_after, .. }) => {
+                Ending::Failed(*retry_after)
+            }
             Some(Outcome::GaveUp(_)) => Ending::GaveUp,
             None if was_overdue => Ending::Failed(None),
             _ => Ending::Other,

@@ -74,6 +74,12 @@ pub async fn a_filter_leaves_out_what_does_not_match<S: Store>(store: &S) {
     let secs = |secs| Some(Timestamp::from_secs(secs));
     let all = Filter::default();
     assert_eq!(list(Filter { queue: Some(QueueId(1)), ..all.clone() }).await, [1, 4]);
+    let among = |queues: &[u32]| Some(queues.iter().copied().map(QueueId).collect());
+    assert_eq!(list(Filter { queues: among(&[0, 2]), ..all.clone() }).await, [2, 3, 5, 6]);
+    assert_eq!(list(Filter { queues: among(&[]), ..all.clone() }).await, [0; 0]);
+    assert_eq!(list(Filter { queues: among(&[1, 2]), ..ended() }).await, [7, 8, 10, 11]);
+    let page = owner.list(&Filter { queues: among(&[1]), ..all.clone() }, None, 2).await;
+    assert_eq!((listed_seqs(&page.tasks), page.next), (vec![1, 4], None), "others do not make a next page");
     assert_eq!(list(Filter { lane: Some("ana".into()), ..all.clone() }).await, [2, 4, 6]);
     assert_eq!(list(Filter { name: Some("n1".into()), ..all.clone() }).await, [1, 5]);
     assert_eq!(list(Filter { from: secs(2), until: secs(5), ..all }).await, [2, 3, 4]);

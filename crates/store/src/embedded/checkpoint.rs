@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::background::give_way;
 use super::cold::{ColdTier, Entry};
 use super::disk::Disk;
 use super::frame::{Identity, Sequence};
@@ -61,6 +62,7 @@ impl Checkpoint {
         let (layers, told) = sync_channel::<Sealed>(1);
         let (shared, release) = (shared.clone(), hand.releaser());
         let work = move || {
+            give_way();
             while let Ok(sealed) = told.recv() {
                 let mut went = take_down(&shared, &sealed);
                 while went == Went::NoRoom {

@@ -199,6 +199,12 @@ pub(super) fn window(partition: PartitionId, window: WindowId) -> Key {
 pub(super) const WINDOW_PREFIX: usize = 4 + 4 + 1;
 pub(super) const QUEUE_PREFIX: usize = 4 + 4;
 
+/// The queue of a prefix that names a window or a queue.
+pub(super) fn queue_of(prefix: &[u8]) -> QueueId {
+    let bytes = prefix.get(4..QUEUE_PREFIX).and_then(|bytes| bytes.try_into().ok());
+    QueueId(u32::from_be_bytes(bytes.expect("the prefix names a queue")))
+}
+
 pub(super) fn parked(partition: PartitionId, obstacle: Obstacle) -> Key {
     Key::table(partition, Table::Parked).obstacle(obstacle)
 }

@@ -39,13 +39,14 @@ pub(super) async fn list<K: OrderedKv>(
         if filter.until.is_some_and(|until| key.at >= until) {
             break;
         }
-        if page.tasks.len() == limit || looked == LOOKED_MAX {
+        let row = sources[n].read.pop_front().map(|(_, row)| row).filter(|row| takes(filter, row));
+        // A next page begins with a row that is asked for: where others lie is nobody's business.
+        if (row.is_some() && page.tasks.len() == limit) || looked == LOOKED_MAX {
             page.next = Some(key);
             break;
         }
         looked += 1;
-        let row = sources[n].read.pop_front().map(|(_, row)| row);
-        page.tasks.extend(row.filter(|row| takes(filter, row)));
+        page.tasks.extend(row);
         heads.extend(sources[n].head(kv, PIECE_MAX).await?.map(|key| Reverse((key, n))));
     }
     Ok(page)
@@ -85,8 +86,9 @@ async fn sources_of<K: OrderedKv>(
         let key = if filter.ended { key.hour(hour_of(first.wake_at)) } else { key };
         key.row(first).done()
     };
+    let found = found.iter().filter(|prefix| filter.takes_queue(keys::queue_of(prefix)));
     let mut sources: Vec<Source> =
-        found.iter().map(|prefix| source(table, begin(prefix), keys::after_prefix(prefix))).collect();
+        found.map(|prefix| source(table, begin(prefix), keys::after_prefix(prefix))).collect();
     if !filter.ended {
         let order = Key::table(partition, Table::ParkedOrder);
         sources.push(source(Table::ParkedOrder, order.clone().row(first).done(), order.end()));

@@ -33,7 +33,7 @@ fn live_sources<'a>(
 ) -> impl Iterator<Item = Source<'a, Task>> {
     let keyed = move |task: &'a Task| (page_key(id, task.key()), task);
     let windows = partition.rows.windows().map(|(window, _)| window);
-    let windows = windows.filter(|window| filter.queue.is_none_or(|queue| window.queue == queue));
+    let windows = windows.filter(|window| filter.takes_queue(window.queue));
     let windows = windows
         .map(move |window| -> Source<'a, Task> { Box::new(partition.live_in(window, from).map(keyed)) });
     let parked = partition.rows.parked(from).filter(|task| partition.is_live(task)).map(keyed);
@@ -46,9 +46,10 @@ fn ended_sources<'a>(
     partition: &'a Partition,
     from: RowKey,
 ) -> impl Iterator<Item = Source<'a, EndedTask>> {
-    let asked = partition.history.buckets().filter(move |(bucket, _)| {
-        bucket.hour >= hour_of(from.wake_at) && filter.queue.is_none_or(|queue| bucket.queue == queue)
-    });
+    let asked = partition
+        .history
+        .buckets()
+        .filter(move |(bucket, _)| bucket.hour >= hour_of(from.wake_at) && filter.takes_queue(bucket.queue));
     asked.map(move |(_, bucket)| -> Source<'a, EndedTask> {
         Box::new(bucket.rows.range(from..).map(move |(key, row)| (page_key(id, *key), &**row)))
     })
@@ -71,12 +72,14 @@ fn page<'a, T: 'a>(
         if until.is_some_and(|until| key.at >= until) {
             break;
         }
-        if page.tasks.len() == limit || looked == LOOKED_MAX {
+        let row = sources[n].next().and_then(|(_, row)| take(row));
+        // A next page begins with a row that is asked for: where others lie is nobody's business.
+        if (row.is_some() && page.tasks.len() == limit) || looked == LOOKED_MAX {
             page.next = Some(key);
             break;
         }
         looked += 1;
-        page.tasks.extend(sources[n].next().and_then(|(_, row)| take(row)));
+        page.tasks.extend(row);
         heads.extend(sources[n].peek().map(|(key, _)| Reverse((*key, n))));
     }
     page

@@ -9,6 +9,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 
 use super::{ColdTier, Entry, manifest};
 use crate::StoreError;
+use crate::embedded::background::giving_way;
 use crate::embedded::disk;
 
 /// Blocks that were read are kept up to this many bytes.
@@ -51,7 +52,8 @@ fn make(folder: &Path) -> Result<(), fjall::Error> {
 
 fn open(folder: &Path) -> Result<FjallTier, fjall::Error> {
     manifest::check(folder)?;
-    let database = Database::builder(folder).cache_size(CACHE_BYTES).worker_threads(1).open()?;
+    // Its threads tidy up behind everybody else.
+    let database = giving_way(|| Database::builder(folder).cache_size(CACHE_BYTES).worker_threads(1).open())?;
     let rows = database.keyspace("rows", KeyspaceCreateOptions::default)?;
     Ok(FjallTier { rows, database, folder: folder.into() })
 }

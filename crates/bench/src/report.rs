@@ -37,6 +37,11 @@ impl Row {
         Row { work: work.into(), figure, unit, limit: None, of_limit: None, goal }
     }
 
+    /// What the machine itself does in the same unit, measured just before.
+    pub fn within(self, limit: f64) -> Row {
+        Row { limit: Some(limit), of_limit: Some(self.figure / limit), ..self }
+    }
+
     /// Of rounds of ours and of the limit, in turns.
     pub fn beside_limit(work: impl Into<String>, ours: &[f64], limits: &[f64], goal: &'static str) -> Row {
         let ratios = ours.iter().zip(limits).map(|(ours, limit)| ours / limit);
@@ -81,7 +86,8 @@ pub fn print_json(rows: &[Row]) {
     println!("{}", serde_json::to_string_pretty(rows).expect("rows are plain data"));
 }
 
-pub fn print_table(rows: &[Row]) {
+/// `limit` says what the figures are seen beside.
+pub fn print_table(rows: &[Row], limit: &str) {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
     table.set_header(["work", "figure", "limit", "of limit", "goal"]);
@@ -98,7 +104,5 @@ pub fn print_table(rows: &[Row]) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     println!("{table}");
-    println!(
-        "Limit: the same bytes in the same batches, appended to a bare file that was zeroed, one sync each."
-    );
+    println!("{limit}");
 }

@@ -1,0 +1,139 @@
+//! Tasks are put in: one to a request, and a thousand to a request.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::Bench;
+use super::child::clean;
+use super::connection::{Connection, request};
+use crate::report::{Row, Unit};
+use crate::stopwatch::Stopwatch;
+
+const CONNECTIONS: usize = 50;
+const BULK_CONNECTIONS: usize = 4;
+const BULK: usize = 1_000;
+/// Due when nobody who runs this lives any more, so that nothing starts meanwhile.
+pub const TASK: &str = r#"{"at":"2200-01-01T00:00:00Z","payload":{"to":"ada@example.com","subject":"A reminder","text":"Your parcel will be there between nine and ten."}}"#;
+
+pub async fn run(bench: &mut Bench<'_>) {
+    let served = bench.punctual("enqueue").await;
+    let bare = bench.bare_server().await;
+    let time = Duration::from_secs(bench.options.seconds);
+    let one = create(TASK);
+    let many = create(&format!(r#"{{"tasks":[{}]}}"#, vec![TASK; BULK].join(",")));
+    let (mut ones, mut bare_ones, mut manys, mut bare_manys) = (vec![], vec![], vec![], vec![]);
+    for round in 1..=bench.options.rounds {
+        bench.tell(&format!("enqueue, round {round}"));
+        bare_ones.push(closed(bare.address, &one, CONNECTIONS, 1, time).await);
+        ones.push(closed(served.address, &one, CONNECTIONS, 1, time).await);
+        bare_manys.push(closed(bare.address, &many, BULK_CONNECTIONS, BULK, time).await);
+        manys.push(closed(served.address, &many, BULK_CONNECTIONS, BULK, time).await);
+    }
+    bench.note(Row::beside_limit(
+        "enqueue, 50 connections, one by one",
+        &ones,
+        &bare_ones,
+        "≥ 0.6 of the limit",
+    ));
+    bench.note(Row::beside_limit(
+        "enqueue, 4 connections, 1,000 a request",
+        &manys,
+        &bare_manys,
+        "≥ 200 k/s",
+    ));
+    let half = crate::report::median(ones.into_iter()) / 2.0;
+    bench.tell("enqueue at half load");
+    let answers = paced(served.address, &one, half, time).await;
+    for (name, quantile, goal) in [("p50", 0.5, ""), ("p99", 0.99, "< 5 ms"), ("p99.9", 0.999, "")] {
+        let millis = answers.value_at_quantile(quantile) as f64 / 1e3;
+        bench.note(Row::new(
+            format!("answer {name} at half load ({half:.0}/s)"),
+            millis,
+            Unit::Milliseconds,
+            goal,
+        ));
+    }
+    drop(served);
+    clean(&bench.folder.join("enqueue"));
+}
+
+pub fn create(body: &str) -> Vec<u8> {
+    request("POST", "/v1/queues/bench/tasks", "Prefer: return=minimal\r\n", body)
+}
+
+/// Tasks a second, when each connection sends its next request as soon as the last one is answered.
+async fn closed(
+    address: SocketAddr,
+    request: &[u8],
+    connections: usize,
+    tasks: usize,
+    time: Duration,
+) -> f64 {
+    let request: Arc<[u8]> = request.into();
+    let watch = Arc::new(Stopwatch::start());
+    let hands: Vec<_> = (0..connections)
+        .map(|_| {
+            let (request, watch) = (request.clone(), watch.clone());
+            tokio::spawn(async move {
+                let mut connection = Connection::open(address).await.expect("the server listens");
+                let mut requests = 0;
+                while watch.elapsed() < time {
+                    connection.ask_well(&request).await;
+                    requests += 1;
+                }
+                requests
+            })
+        })
+        .collect();
+    let mut requests = 0;
+    for hand in hands {
+        requests += hand.await.expect("it does not panic");
+    }
+    (requests * tasks) as f64 / watch.elapsed().as_secs_f64()
+}
+
+/// So many requests a second, whether the ones before are answered or not: a request that had to wait for its connection
+/// has waited since its time.
+async fn paced(address: SocketAddr, request: &[u8], rate: f64, time: Duration) -> Histogram<u64> {
+    let request: Arc<[u8]> = request.into();
+    let watch = Arc::new(Stopwatch::start());
+    let gap = Duration::from_secs_f64(CONNECTIONS as f64 / rate);
+    let hands: Vec<_> = (0..CONNECTIONS as u32)
+        .map(|number| {
+            let (request, watch) = (request.clone(), watch.clone());
+            tokio::spawn(async move {
+                let mut connection = Connection::open(address).await.expect("the server listens");
+                let mut answers = histogram();
+                let mut due = gap * number / CONNECTIONS as u32;
+                while due < time {
+                    wait(due.saturating_sub(watch.elapsed())).await;
+                    connection.ask_well(&request).await;
+                    answers.saturating_record(watch.elapsed().saturating_sub(due).as_micros() as u64);
+                    due += gap;
+                }
+                answers
+            })
+        })
+        .collect();
+    together(hands).await
+}
+
+#[expect(clippy::disallowed_methods, reason = "a load of so many a second goes by the clock")]
+async fn wait(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+async fn together(hands: Vec<tokio::task::JoinHandle<Histogram<u64>>>) -> Histogram<u64> {
+    let mut all = histogram();
+    for hand in hands {
+        all.add(hand.await.expect("it does not panic")).expect("they have the same bounds");
+    }
+    all
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000, 3).expect("the bounds are constant and right")
+}

@@ -1,0 +1,219 @@
+//! The door: every request passes here before it is read. Who asks, may they, and not too often; and afterwards, what
+//! was done is written into the audit.
+
+mod room;
+mod table;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, Method, header};
+use punctual_client::wire::{Problem, Scope};
+
+use crate::api::Failure;
+use crate::app::App;
+use crate::audit::{Audit, Deed};
+use crate::keys::{Keys, Known, NotOpened, Scopes, id_of};
+use crate::limits::Limits;
+use crate::listen::Peer;
+
+pub use room::{Held, Room};
+pub use table::{Need, NoLine, PATHS};
+
+/// The namespace of whoever needs no key.
+const NAMESPACE: &str = "default";
+
+/// What the door needs to know.
+pub struct Access {
+    /// Who may ask.
+    pub keys: Keys,
+    /// Where it is written what they did.
+    pub audit: Audit,
+    /// Whether it is written although there are no keys.
+    pub is_audited: bool,
+    /// How much they may ask.
+    pub limits: Arc<Limits>,
+    /// Room for what they send.
+    pub room: Room,
+}
+
+/// Who asks: a key, or whoever is on this machine while there are no keys.
+#[derive(Clone)]
+pub struct Who(Option<Known>);
+
+impl Who {
+    /// Whose tasks they may see.
+    pub fn namespace(&self) -> &str {
+        self.0.as_ref().map_or(NAMESPACE, |known| &known.key.namespace)
+    }
+
+    fn scopes(&self) -> Scopes {
+        self.0.as_ref().map_or(Scopes::ALL, |known| known.key.scopes)
+    }
+}
+
+/// Lets a request in, or says why not.
+pub async fn door(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    // Without a path there is nothing to guard: whatever answers says that there is nothing here.
+    let Some(path) = request.extensions().get::<MatchedPath>() else { return next.run(request).await };
+    let need = match table::need(path.as_str(), request.method()) {
+        Ok(need) => need,
+        Err(NoLine::Path) => return Failure::no_such_path().into_response(),
+        Err(NoLine::Method) => return Failure::no_such_method(request.method()).into_response(),
+    };
+    let access = app.access();
+    let came = Came::from(&request);
+    let who = match access.admit(need, &request) {
+        Ok(who) => who,
+        Err(failure) => {
+            if access.keys.are_needed() {
+                access.audit.refused(|| came.deed(text_of(&request).and_then(id_of), None, Some(&failure.0)));
+            }
+            return failure.into_response();
+        }
+    };
+    let held = Held::default();
+    request.extensions_mut().insert(held.clone());
+    request.extensions_mut().insert(who.clone());
+    let response = next.run(request).await;
+    drop(held);
+    let is_change = came.method != Method::GET && came.method != Method::HEAD;
+    if is_change && (access.is_audited || access.keys.are_needed()) {
+        access.audit.did(came.deed_of(&who, &response)).await;
+    }
+    response
+}
+
+impl Access {
+    fn admit(&self, need: Need, request: &Request) -> Result<Who, Failure> {
+        let Need::Scope(scope) = need else { return Ok(Who(None)) };
+        let who = self.who(request.headers())?;
+        for scope in [Some(scope), sees_payloads(request).then_some(Scope::Payloads)].into_iter().flatten() {
+            if !who.scopes().has(scope) {
+                let detail = format!("this needs a key with the scope `{scope}`");
+                return Err(Failure::new("scope_missing", detail));
+            }
+        }
+        self.not_too_often(&who)?;
+        Ok(who)
+    }
+
+    /// Whether they would be let in now: what goes on for long ends with the key that began it.
+    pub fn still_lets(&self, who: &Who) -> bool {
+        match &who.0 {
+            None => !self.keys.are_needed(),
+            Some(known) => {
+                let now = self.keys.now();
+                self.keys.get(&known.key.id).is_some_and(|known| known.key.is_good(now))
+            }
+        }
+    }
+
+    fn who(&self, headers: &HeaderMap) -> Result<Who, Failure> {
+        if !self.keys.are_needed() {
+            refuse_other_sites(headers)?;
+            return Ok(Who(None));
+        }
+        let Some(value) = headers.get(header::AUTHORIZATION) else {
+            return Err(Failure::new("key_missing", "send `Authorization: Bearer` and your key"));
+        };
+        let text = bearer(value.to_str().unwrap_or_default())
+            .ok_or_else(|| Failure::new("key_missing", "the authorization is not `Bearer` and a key"))?;
+        let opened = self.keys.opened_by(text).map_err(|why| {
+            let detail = match why {
+                NotOpened::Unknown => "this server does not know the key: was it sent whole?",
+                NotOpened::Expired => "the key's time is over: ask for a new one",
+                NotOpened::Revoked => "the key was revoked: ask for a new one",
+            };
+            Failure::new("key_invalid", detail)
+        });
+        Ok(Who(Some(opened?)))
+    }
+
+    fn not_too_often(&self, who: &Who) -> Result<(), Failure> {
+        let Some(known) = &who.0 else { return Ok(()) };
+        let own = known.key.requests_per_second;
+        let Some(per_second) = own.or(self.limits.requests_per_second) else { return Ok(()) };
+        // A key with a rate of its own has no burst of its own.
+        let burst = self.limits.requests_burst.filter(|_| own.is_none()).unwrap_or(per_second);
+        if known.may_ask(self.keys.clock(), per_second, burst) {
+            return Ok(());
+        }
+        let detail = format!("this key may make {per_second} requests in a second: send more tasks in each");
+        Err(Failure::new("rate_limited", detail))
+    }
+}
+
+/// Without keys, a web page of somebody else could have the browser of whoever looks at it ask us. It says so itself.
+fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let Some(origin) = text(header::ORIGIN) else { return Ok(()) };
+    let site = origin.split_once("://").map(|(_, site)| site);
+    if site.is_some() && site == text(header::HOST) {
+        return Ok(());
+    }
+    let detail = format!("a page of {origin:?} asks: other sites are not let in while there are no keys");
+    Err(Failure::new("origin_foreign", detail))
+}
+
+/// Whether somebody asks for what tasks carry. Read as the query itself is read, whatever way it is written.
+fn sees_payloads(request: &Request) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.contains('=')
+        && url::form_urlencoded::parse(query.as_bytes())
+            .any(|(name, value)| name == "view" && value == "full")
+}
+
+fn text_of(request: &Request) -> Option<&str> {
+    bearer(request.headers().get(header::AUTHORIZATION)?.to_str().ok()?)
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, text) = value.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
+}
+
+/// What of a request goes into the audit.
+struct Came {
+    method: Method,
+    path: String,
+    from: Option<SocketAddr>,
+}
+
+impl From<&Request> for Came {
+    fn from(request: &Request) -> Came {
+        let from = request.extensions().get::<Peer>().map(|peer| peer.0);
+        Came { method: request.method().clone(), path: request.uri().path().to_owned(), from }
+    }
+}
+
+impl Came {
+    fn deed_of(self, who: &Who, response: &Response) -> Deed {
+        let known = who.0.as_ref();
+        let mut deed = self.deed(
+            known.map(|known| &*known.key.id),
+            Some(who.namespace()),
+            response.extensions().get::<Problem>(),
+        );
+        deed.status = response.status().as_u16();
+        let made = response.headers().get(header::LOCATION);
+        deed.made = made.and_then(|made| made.to_str().ok()).map(str::to_owned);
+        deed
+    }
+
+    fn deed(&self, key: Option<&str>, namespace: Option<&str>, problem: Option<&Problem>) -> Deed {
+        Deed {
+            key: key.map(str::to_owned),
+            namespace: namespace.map(str::to_owned),
+            from: self.from.map(|from| from.ip().to_string()),
+            method: self.method.to_string(),
+            path: self.path.clone(),
+            status: problem.map_or(0, |problem| problem.status),
+            code: problem.map(|problem| problem.code.to_string()),
+            made: None,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Every path that the server answers at, and what it takes to be answered. What has no line here is not answered at
+//! all, so that a route that is new cannot be left open by mistake.
+
+use http::Method;
+use punctual_client::wire::Scope;
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
+
+/// What it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// Nothing: anyone may ask.
+    Nothing,
+    /// A key with this scope.
+    Scope(Scope),
+}
+
+const OPEN: Need = Need::Nothing;
+const READ: Need = Need::Scope(Scope::Read);
+const PAYLOADS: Need = Need::Scope(Scope::Payloads);
+const WRITE: Need = Need::Scope(Scope::Write);
+const WORK: Need = Need::Scope(Scope::Work);
+const METRICS: Need = Need::Scope(Scope::Metrics);
+const ADMIN: Need = Need::Scope(Scope::Admin);
+
+/// By path as the router has it: each method, and what it takes.
+pub const PATHS: &[(&str, &[(&str, Need)])] = &[
+    ("/errors/{code}", &[("GET", OPEN)]),
+    ("/healthz", &[("GET", OPEN)]),
+    ("/metrics", &[("GET", METRICS)]),
+    ("/readyz", &[("GET", OPEN)]),
+    ("/schedule", &[("POST", WRITE)]),
+    ("/schedule/{id}", &[("GET", READ)]),
+    // A copy of everything, whatever its namespace.
+    ("/v1/backup", &[("POST", ADMIN)]),
+    ("/v1/clock", &[("GET", READ)]),
+    ("/v1/clock:advance", &[("POST", ADMIN)]),
+    ("/v1/events", &[("GET", READ)]),
+    ("/v1/hold", &[("GET", ADMIN)]),
+    ("/v1/hold:release", &[("POST", ADMIN)]),
+    ("/v1/keys", &[("GET", ADMIN), ("POST", ADMIN)]),
+    // What follows a colon is a verb, and part of this path.
+    ("/v1/keys/{id}", &[("DELETE", ADMIN), ("POST", ADMIN)]),
+    ("/v1/lanes", &[("GET", READ)]),
+    ("/v1/lanes:release", &[("POST", WRITE)]),
+    ("/v1/lanes:skip", &[("POST", WRITE)]),
+    ("/v1/notifications", &[("GET", READ)]),
+    ("/v1/notifications/{name}", &[("GET", READ), ("PUT", WRITE), ("DELETE", WRITE)]),
+    ("/v1/queues", &[("GET", READ)]),
+    (
+        "/v1/queues/{queue}",
+        &[("GET", READ), ("PUT", WRITE), ("PATCH", WRITE), ("DELETE", WRITE), ("POST", WRITE)],
+    ),
+    ("/v1/queues/{queue}/ack", &[("POST", WORK)]),
+    ("/v1/queues/{queue}/bury", &[("POST", WORK)]),
+    ("/v1/queues/{queue}/kick", &[("POST", WORK)]),
+    ("/v1/queues/{queue}/nack", &[("POST", WORK)]),
+    ("/v1/queues/{queue}/peek", &[("GET", PAYLOADS)]),
+    ("/v1/queues/{queue}/release", &[("POST", WORK)]),
+    ("/v1/queues/{queue}/reserve", &[("POST", WORK)]),
+    ("/v1/queues/{queue}/stats", &[("GET", READ)]),
+    ("/v1/queues/{queue}/tasks", &[("POST", WRITE)]),
+    ("/v1/queues/{queue}/touch", &[("POST", WORK)]),
+    ("/v1/tasks", &[("GET", READ)]),
+    ("/v1/tasks/{id}", &[("GET", READ), ("PATCH", WRITE), ("DELETE", WRITE), ("POST", WRITE)]),
+    ("/v1/tasks/{id}/ack", &[("POST", WORK)]),
+    ("/v1/tasks/{id}/bury", &[("POST", WORK)]),
+    ("/v1/tasks/{id}/kick", &[("POST", WORK)]),
+    ("/v1/tasks/{id}/nack", &[("POST", WORK)]),
+    ("/v1/tasks/{id}/release", &[("POST", WORK)]),
+    ("/v1/tasks/{id}/result", &[("GET", READ)]),
+    ("/v1/tasks/{id}/touch", &[("POST", WORK)]),
+    ("/v1/tasks:cancel", &[("POST", WRITE)]),
+    ("/v1/tasks:move", &[("POST", WRITE)]),
+    ("/v1/tasks:retry", &[("POST", WRITE)]),
+    ("/v1/tasks:run", &[("POST", WRITE)]),
+];
+
+static BY_PATH: LazyLock<FxHashMap<&str, &[(&str, Need)]>> =
+    LazyLock::new(|| PATHS.iter().copied().collect());
+
+/// What has no line in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoLine {
+    /// The path.
+    Path,
+    /// The method, at this path.
+    Method,
+}
+
+/// What it takes to be answered at this path of the router.
+pub fn need(path: &str, method: &Method) -> Result<Need, NoLine> {
+    let methods = BY_PATH.get(path).ok_or(NoLine::Path)?;
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    let line = methods.iter().find(|(known, _)| *known == method);
+    line.map(|(_, need)| *need).ok_or(NoLine::Method)
+}

@@ -1,0 +1,123 @@
+//! A stream that does not wait for ever for the rest of a request's head.
+//!
+//! Whoever sends a byte every few seconds holds a connection that others could use (slow-loris). From the first byte of
+//! a head the rest has a time; a connection on which nothing has begun is idle, which is bounded elsewhere and for longer.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// How far the requests of a connection have come: odd while one is being answered. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// A head is whole, and its request is being answered from now on; or it is answered.
+    pub fn step(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn steps(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A stream whose heads have a time.
+pub struct Patient<S> {
+    stream: S,
+    progress: Progress,
+    /// As far as the progress was known when something was read last.
+    steps: u64,
+    head_timeout: Duration,
+    has_begun: bool,
+    /// Only for a head that does not come in one piece, which is rare.
+    late: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    /// That stream. Whoever answers its requests tells of each step.
+    pub fn new(stream: S, progress: Progress, head_timeout: Duration) -> Patient<S> {
+        Patient { stream, progress, steps: 0, head_timeout, has_begun: false, late: None }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let steps = this.progress.steps();
+        if this.steps != steps {
+            (this.steps, this.has_begun, this.late) = (steps, false, None);
+        }
+        // What is read while a request is being answered is its body.
+        if !steps.is_multiple_of(2) {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
+        }
+        let before = buffer.filled().len();
+        if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(context, buffer) {
+            this.has_begun |= buffer.filled().len() > before;
+            // Bytes that keep coming do not excuse that the head is late.
+            if read.is_err() || !this.is_late(context) {
+                return Poll::Ready(read);
+            }
+        } else {
+            if !this.has_begun {
+                return Poll::Pending;
+            }
+            let head_timeout = this.head_timeout;
+            let late = this.late.get_or_insert_with(|| timer(head_timeout));
+            ready!(late.as_mut().poll(context));
+        }
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the head of the request took too long")))
+    }
+}
+
+impl<S> Patient<S> {
+    fn is_late(&mut self, context: &mut Context<'_>) -> bool {
+        self.late.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a head that does not come is told by time alone")]
+fn timer(after: Duration) -> Pin<Box<Sleep>> {
+    Box::pin(tokio::time::sleep(after))
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

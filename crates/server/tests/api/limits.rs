@@ -1,0 +1,204 @@
+//! How much a server takes: what is too large, too slow, too often or too much is refused in words, and others go on.
+
+use std::io;
+use std::time::Duration;
+
+use punctual_client::wire::{NewKey, Scope};
+use punctual_server::Limits;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::keys::key;
+use super::world::{Answer, World};
+
+async fn limited(tell: impl FnOnce(&mut Limits)) -> World {
+    let data = tempfile::tempdir().expect("the machine can do this");
+    World::with(data, |options| tell(&mut options.limits)).await
+}
+
+async fn connect(world: &World) -> TcpStream {
+    TcpStream::connect(world.address).await.expect("the server listens")
+}
+
+/// All that comes until the server hangs up.
+async fn rest(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes).await {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("{error}"),
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[tokio::test]
+async fn a_head_that_comes_a_byte_at_a_time_is_cut() {
+    let world = limited(|limits| limits.head_timeout = Duration::from_millis(300)).await;
+    let (mut reads, mut writes) = connect(&world).await.into_split();
+    // It never stops sending, and never comes to an end.
+    let trickling = tokio::spawn(async move {
+        writes.write_all(b"GET /healthz HTTP/1.1\r\n").await?;
+        loop {
+            writes.write_all(b"x-more: 1\r\n").await?;
+            tokio::task::yield_now().await;
+            tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>()).await.ok();
+        }
+        #[expect(unreachable_code, reason = "it names the type of what may go wrong")]
+        io::Result::Ok(())
+    });
+    let mut answer = Vec::new();
+    // The server hangs up: an end, or an error because we were still sending.
+    reads.read_to_end(&mut answer).await.ok();
+    assert!(trickling.await.unwrap().is_err(), "it was cut while it was sending");
+    assert_eq!(world.ask("GET", "/healthz", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_kept_is_not_cut_for_being_idle_between_requests() {
+    let world = limited(|limits| limits.head_timeout = Duration::from_millis(100)).await;
+    let mut stream = connect(&world).await;
+    for _ in 0..3 {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+        let mut answer = [0; 1024];
+        let bytes = stream.read(&mut answer).await.unwrap();
+        assert!(
+            answer[..bytes].starts_with(b"HTTP/1.1 200"),
+            "{}",
+            String::from_utf8_lossy(&answer[..bytes])
+        );
+        // Three times as long as a head may take.
+        let mut nothing = [0];
+        let waited = tokio::time::timeout(Duration::from_millis(300), stream.read(&mut nothing)).await;
+        assert!(waited.is_err(), "it is kept: {waited:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_is_closed_in_the_end() {
+    let world = limited(|limits| limits.idle_max = Duration::from_millis(300)).await;
+    assert_eq!(rest(connect(&world).await).await, "");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_refused() {
+    let world = limited(|limits| limits.body_timeout = Duration::from_millis(300)).await;
+    let mut stream = connect(&world).await;
+    let head = "POST /v1/queues/q/tasks HTTP/1.1\r\nhost: test\r\ncontent-length: 20\r\n\r\n{\"delay\": ";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = Answer::read(rest(stream).await.as_bytes());
+    assert_eq!(answer.problem(), (408, "body_too_slow".to_owned()));
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
+    let world = limited(|limits| limits.body_max = 4 * 1024).await;
+    let large = format!("{{\"payload\": \"{}\"}}", "x".repeat(5_000));
+    let answer = world.ask("POST", "/v1/queues/q/tasks", &large).await;
+    assert_eq!(answer.problem(), (413, "body_too_large".to_owned()));
+    assert!(answer.body.contains("4 KiB is the most"), "{}", answer.body);
+    let mut stream = connect(&world).await;
+    let head = "POST /v1/queues/q/tasks HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(format!("{head}{:x}\r\n{large}\r\n", large.len()).as_bytes()).await.unwrap();
+    let answer = Answer::read(rest(stream).await.as_bytes());
+    assert_eq!(answer.problem(), (413, "body_too_large".to_owned()));
+    let small = format!("{{\"payload\": \"{}\"}}", "x".repeat(3_000));
+    assert_eq!(world.ask("POST", "/v1/queues/q/tasks", &small).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let world = limited(|limits| limits.head_max = 8 * 1024).await;
+    let long = "x".repeat(20_000);
+    let answer = world.ask_with("GET", "/healthz", &[("x-long", &long)], b"").await;
+    assert_eq!(answer.status, 431);
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_and_others_go_on() {
+    let world = limited(|limits| limits.connections_max = 2).await;
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        let mut stream = connect(&world).await;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+        kept.push(stream);
+    }
+    let answer = world.ask("GET", "/healthz", "").await;
+    assert_eq!((answer.status, &answer.json()["code"]), (503, &"connections_full".into()));
+    assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);
+    drop(kept.pop());
+    // When the one has gone, there is room again; the server sees it in a moment.
+    while world.ask("GET", "/healthz", "").await.status != 200 {}
+    kept[0].write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_would_not_fit_into_memory_is_refused_before_it_is_read() {
+    let (body_max, in_flight_max) = (64 * 1024, 100 * 1024);
+    let world = limited(|limits| (limits.body_max, limits.in_flight_max) = (body_max, in_flight_max)).await;
+    // Announced, and half sent: its room is taken.
+    let mut slow = connect(&world).await;
+    let head =
+        format!("POST /v1/queues/q/tasks HTTP/1.1\r\nhost: test\r\ncontent-length: {body_max}\r\n\r\n{{");
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let large = format!("{{\"payload\": \"{}\"}}", "x".repeat(60 * 1024));
+    let refused = loop {
+        // The other may not have come in yet.
+        let answer = world.ask("POST", "/v1/queues/q/tasks", &large).await;
+        if answer.status != 201 {
+            break answer;
+        }
+    };
+    assert_eq!(refused.problem(), (429, "overloaded".to_owned()));
+    assert!(refused.head.contains("retry-after: 1"), "{}", refused.head);
+    assert_eq!(world.ask("POST", "/v1/queues/q/tasks", "{}").await.status, 201, "what is small still fits");
+    drop(slow);
+    while world.ask("POST", "/v1/queues/q/tasks", &large).await.status != 201 {}
+}
+
+#[tokio::test]
+async fn a_key_that_asks_too_often_is_told_to_wait_and_others_are_not() {
+    let world =
+        limited(|limits| (limits.requests_per_second, limits.requests_burst) = (Some(1), Some(5))).await;
+    let (_, admin) = key(&world.client, "default", &[Scope::Admin]).await;
+    let statuses = async |secret: &str, count: usize| {
+        let bearer = format!("Bearer {secret}");
+        let mut statuses = Vec::new();
+        for _ in 0..count {
+            let answer = world.ask_with("GET", "/v1/tasks", &[("authorization", &bearer)], b"").await;
+            if answer.status != 200 {
+                assert_eq!(answer.problem(), (429, "rate_limited".to_owned()));
+                assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);
+            }
+            statuses.push(answer.status);
+        }
+        statuses
+    };
+    let new = NewKey { requests_per_second: Some(1_000), ..NewKey::default() };
+    let fast = world.client_with(&admin).add_key(&new).await.unwrap().secret;
+    // One of the burst was used to make the other key. The bucket fills slowly: a token a second.
+    let said = statuses(&admin, 20).await;
+    assert_eq!(said[..3], [200; 3]);
+    assert!(said.contains(&429), "{said:?}");
+    assert_eq!(statuses(&fast, 20).await, [200; 20], "a key may have a rate of its own");
+    while statuses(&admin, 1).await != [200] {}
+}
+
+#[tokio::test]
+async fn ten_thousand_idle_connections_leave_the_server_answering() {
+    let world = limited(|limits| limits.connections_max = 12_000).await;
+    // Both ends are ours, and each is a file. The server has raised the limit as far as the machine lets it.
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    let count = 10_000.min((files.saturating_sub(1_000) / 2) as usize);
+    let mut idle = Vec::with_capacity(count);
+    for _ in 0..count {
+        idle.push(connect(&world).await);
+    }
+    let task = r#"{"delay": "1h"}"#;
+    for _ in 0..20 {
+        assert_eq!(world.ask("POST", "/v1/queues/q/tasks", task).await.status, 201, "with {count} idle");
+    }
+    assert!(count > 400, "there was room for {count} connections only");
+}
