@@ -55,11 +55,15 @@ pub enum Change {
     Cleared(Obstacle),
     /// Nothing that has not ended lies, or will ever lie, before this time in this window.
     LowWater(WindowId, Timestamp),
-    /// A schedule's row, opaque here; `None` removes it.
+    /// A row of the partition's own by its name, opaque here; `None` removes it. A schedule's, or one that says what is
+    /// owed to somebody because of the change behind it (names that begin with [`Change::OWED`]).
     Schedule(Box<str>, Option<Bytes>),
 }
 
 impl Change {
+    /// What the names of rows begin with that say what is owed.
+    pub const OWED: &str = "owed/";
+
     /// Whether it asks for more work, and is refused when the disk is full. Everything else is written again without
     /// it, on room kept back: a dead task that is tried again was accepted before, and a schedule's row says how far
     /// it has come. Whoever asks for those cannot take them back, and everything behind them would wait.

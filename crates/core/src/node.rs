@@ -14,7 +14,7 @@ use crate::gate::{Conduct, Gate, Verdict};
 use crate::id::{Fence, PartitionId, QueueId, Seq, TaskId};
 use crate::message::{Answer, Effect, Event, Inheritance, Outcome, Token};
 use crate::task::{Task, WaitState};
-use crate::time::{BootTime, Now, Wake};
+use crate::time::{BootTime, Now, Timestamp, Wake};
 
 /// One Punctual process, without its hands.
 pub struct Node {
@@ -286,6 +286,16 @@ impl Node {
     /// How many attempts run.
     pub fn running_count(&self) -> usize {
         self.gate.running()
+    }
+
+    /// Since when the next tasks of each queue have been due that could start, and wait for their turn.
+    pub fn waiting(&self) -> Vec<(QueueId, Timestamp)> {
+        self.gate.waiting()
+    }
+
+    /// How many breakers are open.
+    pub fn breakers_open(&self) -> usize {
+        self.gate.breakers_open()
     }
 
     /// Attempts that run, or whose end is not on record.

@@ -6,12 +6,16 @@
 //! time has stayed for a while. A process that starts has seen no step; it compares its clock with the time that was
 //! last trusted on its store. Decision record: `docs/decisions/0005-clocks.md`.
 
+mod virtual_clock;
+
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual_core::{BootTime, Now, Timestamp};
+
+pub use virtual_clock::VirtualClock;
 
 /// Where the time comes from. Clones share what was seen, so that all of a scheduler believes the same time.
 #[derive(Clone)]
@@ -30,6 +34,7 @@ pub struct Clock {
 enum Source {
     System,
     Simulated(SimulatedClock),
+    Virtual(VirtualClock),
 }
 
 /// What the last readings showed.
@@ -117,6 +122,19 @@ impl Clock {
         Clock::from(Source::Simulated(clock))
     }
 
+    /// A clock that stands still until it is set forward. Whatever it shows is believed.
+    pub fn of_tests(clock: VirtualClock) -> Clock {
+        Clock::from(Source::Virtual(clock))
+    }
+
+    /// The clock that this one shows, if it stands still until it is set forward.
+    pub fn as_virtual(&self) -> Option<&VirtualClock> {
+        match &self.source {
+            Source::Virtual(clock) => Some(clock),
+            _ => None,
+        }
+    }
+
     /// Changes how jumps forward are guarded: one by more than `jump_max` is believed only when it has stayed
     /// for `believe_after`.
     pub fn guard(mut self, jump_max: Duration, believe_after: Duration) -> Clock {
@@ -161,6 +179,10 @@ impl Clock {
 
     /// A process begins on a store where `trusted` was the last time that was trusted. Says what is odd about that.
     pub fn begin_after(&self, trusted: Timestamp) -> Option<OddStart> {
+        if let Source::Virtual(clock) = &self.source {
+            clock.begin_after(trusted);
+            return None;
+        }
         let mut seen = self.seen.lock().expect("nothing panics while it is held");
         let now = self.look(&mut seen);
         let (ahead, behind) = (now.wall.since(trusted), trusted.since(now.wall));
@@ -181,6 +203,8 @@ impl Clock {
         let now = match &self.source {
             Source::System => system_now(),
             Source::Simulated(clock) => clock.now(),
+            // It is meant to jump.
+            Source::Virtual(clock) => return clock.read(system_now().boot),
         };
         let step = seen.last.and_then(|last| step_between(last, now));
         seen.last = Some(now);

@@ -63,6 +63,16 @@ impl<S: Store> Directory<S> {
         Ok(queues.into_iter().map(|(_, queue)| queue).collect())
     }
 
+    /// The queues of all namespaces, with their namespaces and names.
+    pub async fn list_all(&self, now: Timestamp) -> Result<Vec<(Box<str>, Box<str>, Queue)>, Error> {
+        let queues = self.read_under(now, ALL_QUEUES).await?;
+        let placed = queues.into_iter().filter_map(|(key, queue)| {
+            let (namespace, name) = key.strip_prefix(ALL_QUEUES)?.split_once('/')?;
+            Some((namespace.into(), name.into(), queue))
+        });
+        Ok(placed.collect())
+    }
+
     /// The queues of a namespace, in order of their names.
     pub async fn list(&self, now: Timestamp, namespace: &str) -> Result<Vec<(Box<str>, Queue)>, Error> {
         let prefix = key(namespace, "");

@@ -33,6 +33,7 @@ mod directory;
 mod error;
 mod executor;
 mod handlers;
+mod hold;
 mod observer;
 mod queues;
 mod request;
@@ -48,12 +49,13 @@ pub use builder::Builder;
 pub use error::Error;
 pub use executor::{Executor, Running};
 pub use handlers::{Failure, Handlers, Job};
+pub use hold::{HeldQueue, hold};
 pub use observer::{Note, Observer, Unobserved};
 pub use punctual_core::id::NotATaskId;
 pub use punctual_core::{
-    Attempt, Change, EndState, EndedTask, Found, Limits, OnConflict, OnExhausted, Outcome, Past, Priority,
-    QueueSettings, Rate, Refusal, RetryPolicy, Spec, Target, Task, TaskId, Timestamp, Token, WaitState,
-    Waits,
+    Attempt, Change, EndState, EndedTask, Found, Limits, OnConflict, OnExhausted, Outcome, PartitionId, Past,
+    Priority, QueueSettings, Rate, Refusal, RetryPolicy, Spec, Target, Task, TaskId, Timestamp, Token,
+    WaitState, Waits,
 };
 pub use punctual_store::embedded::{
     Copied, EmbeddedStore, FolderError, FolderOptions, FolderTrouble, Verified, verify,
@@ -63,7 +65,7 @@ pub use queues::QueueView;
 pub use scheduler::Scheduler;
 pub use task::NewTask;
 pub use time::{IntoTimestamp, system_time};
-pub use view::{Filter, Load, Page, Scheduled, TaskResult, TaskState, TaskView};
+pub use view::{Filter, Load, Page, Quiet, Scheduled, TaskResult, TaskState, TaskView};
 pub use worker::{Afterwards, RESERVE_MAX, RESERVE_WAIT_MAX, Report, Reserved, Settled};
 
 /// The README's example is compiled and run with the others.

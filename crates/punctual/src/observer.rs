@@ -1,5 +1,6 @@
 //! What the shell does, as it does it: for metrics, and for tests that wait for events.
 
+use bytes::Bytes;
 use punctual_core::{Attempt, Change, Fence, Outcome, PartitionId, QueueId, Token};
 
 use crate::clock::{ClockStep, OddStart};
@@ -35,6 +36,16 @@ pub enum Note<'a> {
 pub trait Observer: Send + Sync + 'static {
     /// Something happened.
     fn observe(&self, note: Note<'_>);
+
+    /// What is owed to somebody because of this change: a name, and what is needed to settle it. It is written together
+    /// with the change, so that no crash can part them, and stays until [`Scheduler::settle`] takes it away. It comes
+    /// back in [`Note::Recorded`]; whoever takes a partition over finds what is left with `Store::schedules`. The name
+    /// begins with [`Change::OWED`].
+    ///
+    /// [`Scheduler::settle`]: crate::Scheduler::settle
+    fn owed(&self, _change: &Change) -> Option<(Box<str>, Bytes)> {
+        None
+    }
 }
 
 /// Nobody wants to know.

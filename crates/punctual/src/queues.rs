@@ -78,6 +78,11 @@ impl<S: Store> Scheduler<S> {
         (name.namespace == self.namespace).then_some(name.name)
     }
 
+    /// A queue's namespace and name, by its number, whatever its namespace.
+    pub fn place_of(&self, queue: QueueId) -> Option<(Arc<str>, Arc<str>)> {
+        self.inner.directory.name(queue).map(|called| (called.namespace, called.name))
+    }
+
     /// The scheduler of a queue's namespace, by the queue's number: for whoever does something because of its tasks.
     pub fn in_namespace_of(&self, queue: QueueId) -> Option<Scheduler<S>> {
         let namespace = self.inner.directory.name(queue)?.namespace;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::{
-    Amendment, Answer, Draft, Found, Limits, PartitionId, Past, Refusal, Spec, Task, TaskId, Timestamp, check,
+    Amendment, Answer, Draft, Found, Limits, PartitionId, Past, QueueId, Refusal, Spec, Task, TaskId,
+    Timestamp, check,
 };
 use punctual_store::{PageKey, Query, Store};
 use serde::Serialize;
@@ -25,7 +26,7 @@ use crate::request::{amended, cancelled, scheduled};
 use crate::shell::{Command, EndedOrForgotten};
 use crate::task::NewTask;
 use crate::time::IntoTimestamp;
-use crate::view::{Filter, Load, Page, Scheduled, TaskResult, TaskView};
+use crate::view::{Filter, Load, Page, Quiet, Scheduled, TaskResult, TaskView};
 
 /// The most tasks one page can have.
 const PAGE_MAX: usize = 1_000;
@@ -238,6 +239,12 @@ impl<S: Store> Scheduler<S> {
         }
     }
 
+    /// What was owed (see [`Observer::owed`](crate::Observer::owed)) is settled, and forgotten a little later. After a
+    /// crash before that it is found again: settling twice must do no harm.
+    pub async fn settle(&self, debts: Vec<(PartitionId, Box<str>)>) -> Result<(), Error> {
+        self.tell(Command::Settled(debts)).await
+    }
+
     /// The store that it works on.
     pub fn store(&self) -> &Arc<S> {
         &self.inner.store
@@ -248,6 +255,27 @@ impl<S: Store> Scheduler<S> {
         let (reply, measured) = oneshot::channel();
         self.tell(Command::Measure(reply)).await?;
         measured.await.map_err(|_| Error::Stopped)
+    }
+
+    /// Since when the next tasks of each queue have been due that could start, and wait for a slot, for their queue's
+    /// limits or for a worker. A queue in which nothing waits so is not there. Cheap, however much waits.
+    pub async fn waiting(&self) -> Result<Vec<(QueueId, Timestamp)>, Error> {
+        let (reply, waiting) = oneshot::channel();
+        self.tell(Command::Waiting(reply)).await?;
+        waiting.await.map_err(|_| Error::Stopped)
+    }
+
+    /// Waits until nothing is left to do at this time: nothing runs but what workers hold, and all that happened is on
+    /// record. With a [`VirtualClock`](crate::clock::VirtualClock), this is when to set it forward.
+    pub async fn quiet(&self) -> Result<Quiet, Error> {
+        let (reply, quiet) = oneshot::channel();
+        self.tell(Command::AwaitQuiet(reply)).await?;
+        quiet.await.map_err(|_| Error::Stopped)
+    }
+
+    /// The clock that it goes by.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
     }
 
     /// What time it is, as this scheduler believes: `after` counts from here.

@@ -147,6 +147,21 @@ pub struct Load {
     pub running: usize,
     /// Callers who wait for a task to end. Some may have stopped waiting, and are forgotten a little later.
     pub waiters: usize,
+    /// Destinations that are left alone for a while because they failed.
+    pub breakers_open: usize,
+    /// Partitions that this scheduler owns.
+    pub partitions_owned: usize,
+    /// Partitions that there are.
+    pub partitions: usize,
+}
+
+/// Nothing is left to do at this time: nothing runs but what workers hold, and all that happened is on record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quiet {
+    /// What time it is.
+    pub now: Timestamp,
+    /// When there is something to do again, if the clocks run evenly until then.
+    pub next_at: Option<Timestamp>,
 }
 
 /// Which tasks to list.

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::access::Access;
 use crate::call::Guard;
 use crate::extras::Extras;
+use crate::notifications::Notifications;
 use crate::watch::Watch;
 
 /// The store that a server keeps its tasks in.
@@ -31,13 +32,18 @@ struct Shared {
     /// Whether the server is stopping.
     stopping: watch::Sender<bool>,
     extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
+    /// Held by the backup that is under way.
+    backing_up: Arc<tokio::sync::Mutex<()>>,
+    /// Held by whoever sets the virtual clock forward.
+    advancing: tokio::sync::Mutex<()>,
 }
 
 impl App {
     /// A server on this scheduler, which may call what this guard lets it, and is asked by whom `access` lets in.
     pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch, access: Access) -> App {
         let (stopping, extras) = (watch::Sender::new(false), std::sync::RwLock::default());
-        App(Arc::new(Shared { scheduler, guard, watch, access, stopping, extras }))
+        let (advancing, backing_up) = Default::default();
+        App(Arc::new(Shared { scheduler, guard, watch, access, stopping, extras, backing_up, advancing }))
     }
 
     /// The scheduler.
@@ -58,6 +64,21 @@ impl App {
     /// Who sees what happens.
     pub fn watch(&self) -> &Watch {
         &self.0.watch
+    }
+
+    /// Who is told of what.
+    pub fn notifications(&self) -> &Notifications {
+        self.watch().notifications()
+    }
+
+    /// Waits until nobody else sets the virtual clock forward.
+    pub async fn advancing(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.advancing.lock().await
+    }
+
+    /// For one backup at a time, unless one is under way.
+    pub fn backing_up(&self) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        self.0.backing_up.clone().try_lock_owned().ok()
     }
 
     /// Lets go whoever would stay for ever.

@@ -33,6 +33,12 @@ impl Delivery {
         postcard::to_extend(&stored, vec![VERSION]).expect("plain fields can always be written").into()
     }
 
+    /// Who is sent the result, without looking at the rest.
+    pub fn callback_of(bytes: &[u8]) -> Option<&str> {
+        let (_, rest) = bytes.split_first().filter(|(version, _)| **version == VERSION)?;
+        postcard::from_bytes::<Stored<'_>>(rest).ok()?.callback
+    }
+
     /// What bytes say; `None` if they are not a delivery that this program knows.
     pub fn decode(bytes: &Bytes) -> Option<Delivery> {
         if bytes.is_empty() {
@@ -62,6 +68,7 @@ mod tests {
             Delivery { call: None, callback: callback.clone() },
             Delivery { call, callback },
         ] {
+            assert_eq!(Delivery::callback_of(&delivery.encode()), delivery.callback.as_deref());
             assert_eq!(Delivery::decode(&delivery.encode()), Some(delivery));
         }
         assert_eq!(Delivery::decode(&Bytes::from_static(&[7, 1, 2])), None);

@@ -12,10 +12,12 @@ macro_rules! pages {
 }
 
 const PAGES: &[(&str, &str)] = pages![
+    "backup_failed",
     "body_invalid",
     "body_too_large",
     "body_too_slow",
     "call_invalid",
+    "clock_not_virtual",
     "connections_full",
     "cursor_invalid",
     "expires_before_due",
@@ -35,6 +37,7 @@ const PAGES: &[(&str, &str)] = pages![
     "namespace_invalid",
     "not_found",
     "not_owner",
+    "not_ready",
     "notification_not_found",
     "origin_foreign",
     "outcome_unknown",

@@ -10,7 +10,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use punctual::{EndState, Outcome};
+use punctual::clock::ClockStep;
+use punctual::{EndState, Load, Outcome, PartitionId};
+use punctual_core::Fence;
+use punctual_store::embedded::Gauges;
 
 /// From a tenth of a millisecond, which is as good as on time, to a quarter of an hour.
 const LATENESS_BUCKETS: [f64; 15] =
@@ -21,13 +24,47 @@ pub struct Metrics {
     registry: Registry,
     lateness: Histogram,
     created: Counter<u64, AtomicU64>,
+    started: Counter<u64, AtomicU64>,
     attempts: Family<OutcomeLabel, Counter>,
     ended: Family<StateLabel, Counter>,
     running: Gauge<i64, AtomicI64>,
     in_memory: Gauge<i64, AtomicI64>,
     partitions: Gauge<i64, AtomicI64>,
+    epochs: Family<PartitionLabel, Gauge<i64, AtomicI64>>,
+    oldest_due_age: Gauge<f64, AtomicU64>,
+    lanes_blocked: Gauge<i64, AtomicI64>,
+    breakers_open: Gauge<i64, AtomicI64>,
+    stored: StoreGauges,
     store_trouble: Counter<u64, AtomicU64>,
     clock_steps: Counter<u64, AtomicU64>,
+    clock_step: Gauge<f64, AtomicU64>,
+}
+
+/// How full the store is.
+#[derive(Default)]
+struct StoreGauges {
+    journal: Gauge<i64, AtomicI64>,
+    reserve: Gauge<i64, AtomicI64>,
+    reserve_wanted: Gauge<i64, AtomicI64>,
+    memory: Gauge<i64, AtomicI64>,
+    tables: Gauge<i64, AtomicI64>,
+}
+
+/// What is looked up when somebody asks.
+pub struct Looked {
+    /// How busy the scheduler is.
+    pub load: Load,
+    /// How long the task has been due that could start and has waited longest.
+    pub oldest_due_age: Duration,
+    /// Lanes that wait for a person.
+    pub lanes_blocked: usize,
+    /// How full the store is.
+    pub store: Gauges,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct PartitionLabel {
+    partition: u16,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
@@ -72,13 +109,20 @@ impl Default for Metrics {
             registry: Registry::with_prefix("punctual"),
             lateness: Histogram::new(LATENESS_BUCKETS),
             created: Counter::default(),
+            started: Counter::default(),
             attempts: Family::default(),
             ended: Family::default(),
             running: Gauge::default(),
             in_memory: Gauge::default(),
             partitions: Gauge::default(),
+            epochs: Family::default(),
+            oldest_due_age: Gauge::default(),
+            lanes_blocked: Gauge::default(),
+            breakers_open: Gauge::default(),
+            stored: StoreGauges::default(),
             store_trouble: Counter::default(),
             clock_steps: Counter::default(),
+            clock_step: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -95,6 +139,7 @@ impl Metrics {
             self.lateness.clone(),
         );
         registry.register("tasks_created", "Tasks that were accepted", self.created.clone());
+        registry.register("attempts_started", "Attempts that began", self.started.clone());
         registry.register("attempts", "Attempts that ended, by how", self.attempts.clone());
         registry.register("tasks_ended", "Tasks that ended, by how", self.ended.clone());
         registry.register("attempts_running", "Attempts that run", self.running.clone());
@@ -106,13 +151,60 @@ impl Metrics {
             self.store_trouble.clone(),
         );
         registry.register("clock_steps", "How often the wall clock was set", self.clock_steps.clone());
+        registry.register_with_unit(
+            "clock_step",
+            "By how much the wall clock was last set",
+            Unit::Seconds,
+            self.clock_step.clone(),
+        );
+        self.register_gauges();
+    }
+
+    fn register_gauges(&mut self) {
+        let (registry, stored) = (&mut self.registry, &self.stored);
+        registry.register_with_unit(
+            "oldest_due_age",
+            "How long the task has been due that could start and has waited longest",
+            Unit::Seconds,
+            self.oldest_due_age.clone(),
+        );
+        registry.register("lanes_blocked", "Lanes whose head waits for a person", self.lanes_blocked.clone());
+        registry.register(
+            "breakers_open",
+            "Hosts that are left alone for a while because calls to them failed",
+            self.breakers_open.clone(),
+        );
+        registry.register(
+            "partition_owner_epoch",
+            "The epoch under which a partition is owned",
+            self.epochs.clone(),
+        );
+        for (name, help, gauge) in [
+            (
+                "store_journal",
+                "Journal that is not in the tables yet, and is read at a start",
+                &stored.journal,
+            ),
+            ("store_reserve", "Kept back, so that ends can be recorded on a full disk", &stored.reserve),
+            ("store_reserve_wanted", "What should be kept back", &stored.reserve_wanted),
+            ("store_memory", "Rows in memory that are not in the tables yet", &stored.memory),
+            ("store_tables", "Tables on the disk", &stored.tables),
+        ] {
+            registry.register_with_unit(name, help, Unit::Bytes, gauge.clone());
+        }
     }
 
     /// An attempt began, so long after its task's time.
     pub fn started(&self, lateness: Option<Duration>) {
+        self.started.inc();
         if let Some(lateness) = lateness {
             self.lateness.observe(lateness.as_secs_f64());
         }
+    }
+
+    /// How many attempts began.
+    pub fn started_count(&self) -> u64 {
+        self.started.get()
     }
 
     /// An attempt ended.
@@ -143,9 +235,15 @@ impl Metrics {
         self.ended.get_or_create(&StateLabel { state }).inc();
     }
 
-    /// A partition came (1) or went (-1).
-    pub fn partitions(&self, change: i64) {
-        self.partitions.inc_by(change);
+    /// A partition is ours.
+    pub fn taken(&self, fence: Fence) {
+        let label = PartitionLabel { partition: fence.partition.0 };
+        self.epochs.get_or_create(&label).set(fence.epoch.0 as i64);
+    }
+
+    /// A partition is not ours, at the moment or for good.
+    pub fn gone(&self, partition: PartitionId) {
+        self.epochs.remove(&PartitionLabel { partition: partition.0 });
     }
 
     /// The store did not do as asked.
@@ -154,14 +252,25 @@ impl Metrics {
     }
 
     /// The wall clock was set.
-    pub fn clock_step(&self) {
+    pub fn clock_step(&self, step: ClockStep) {
         self.clock_steps.inc();
+        self.clock_step.set(step.micros as f64 / 1e6);
     }
 
     /// All of it, as Prometheus reads it.
-    pub fn text(&self, load: punctual::Load) -> String {
+    pub fn text(&self, looked: &Looked) -> String {
+        let Looked { load, store, .. } = looked;
         self.running.set(load.running as i64);
         self.in_memory.set(load.in_memory as i64);
+        self.partitions.set(load.partitions_owned as i64);
+        self.breakers_open.set(load.breakers_open as i64);
+        self.oldest_due_age.set(looked.oldest_due_age.as_secs_f64());
+        self.lanes_blocked.set(looked.lanes_blocked as i64);
+        self.stored.journal.set(store.journal_bytes as i64);
+        self.stored.reserve.set(store.reserve_bytes as i64);
+        self.stored.reserve_wanted.set(store.reserve_wanted_bytes as i64);
+        self.stored.memory.set(store.memory_bytes as i64);
+        self.stored.tables.set(store.tables_bytes as i64);
         let mut text = String::new();
         encode(&mut text, &self.registry).ok();
         text

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::clock::Clock;
+use punctual::clock::{Clock, VirtualClock};
 use punctual::{EmbeddedStore, Error};
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -16,11 +16,13 @@ use crate::access::{Access, Room};
 use crate::api::router;
 use crate::app::{App, Scheduler};
 use crate::audit::{self, Audit};
+use crate::blocked::{self, BlockedLanes};
 use crate::call::{Caller, CallerOptions, Guard};
-use crate::callbacks::send_results;
 use crate::calls::Calls;
 use crate::counts::keep_count;
+use crate::debts::{Debts, settle_all};
 use crate::keys::{KeyTrouble, Keys};
+use crate::lateness::watch_lateness;
 use crate::limits::Limits;
 use crate::listen::{self, BadTls, Tls, TlsFiles};
 use crate::watch::Watch;
@@ -41,6 +43,8 @@ pub struct Options {
     pub guard: Guard,
     /// How long what runs may finish when the server stops.
     pub drain: Duration,
+    /// For tests: a clock that stands still until it is set forward.
+    pub virtual_clock: Option<VirtualClock>,
     /// How much it takes from those who ask.
     pub limits: Limits,
     /// What it proves its name with; without it, it speaks plain HTTP.
@@ -60,6 +64,7 @@ impl Options {
             limits: Limits::default(),
             tls: None,
             audit: None,
+            virtual_clock: None,
         }
     }
 
@@ -114,8 +119,8 @@ pub struct Server {
     listener: TcpListener,
     app: App,
     scheduler: Scheduler,
-    /// Sends results to those who asked for it.
-    sending: AbortHandle,
+    /// What goes on beside the requests: settling what is owed, looking for lateness, counting blocked lanes.
+    beside: [AbortHandle; 3],
     /// Counts the tasks that earlier runs have left.
     counting: JoinHandle<()>,
     tls: Option<Tls>,
@@ -148,23 +153,33 @@ impl Server {
         let mut guard = options.guard.clone();
         guard.own.push(address);
         guard.allow_loopback |= address.ip().is_loopback();
-        let clock = Clock::system();
-        let caller = Caller::new(CallerOptions::new(clock.clone(), guard.clone()));
+        let clock = options.virtual_clock.clone().map_or_else(Clock::system, Clock::of_tests);
+        // Who is called lives in real time, whatever time it is here: signatures carry that.
+        let caller = Caller::new(CallerOptions::new(Clock::system(), guard.clone()));
         let calls = Calls::new(caller);
-        let (watch, ended) = Watch::new(clock.clone());
+        let (debts, heard) = Debts::new();
+        let (blocked, taken) = BlockedLanes::new();
+        let watch = Watch::new(clock.clone(), debts.clone(), blocked);
         let store =
             EmbeddedStore::open(&options.data).await.map_err(|error| Trouble::Scheduler(error.into()))?;
         let store = Arc::new(store);
         // Before anything is started: what is due must not be called by a server that is then refused.
         let access = open_access(&options, store.clone(), address).await?;
+        // And before anything happens that somebody may want to be told of.
+        watch.notifications().read(&store, clock.now().wall).await.map_err(Trouble::Scheduler)?;
         let builder =
             punctual::Scheduler::builder().clock(clock).observer(watch.clone()).calls(calls.clone());
         let scheduler = builder.start_shared(store).await.map_err(Trouble::Scheduler)?;
         let app = App::new(scheduler.clone(), guard, watch, access);
         calls.begin(app.clone());
-        let sending = tokio::spawn(send_results(app.clone(), ended)).abort_handle();
+        let beside = [
+            tokio::spawn(settle_all(app.clone(), debts, heard)).abort_handle(),
+            tokio::spawn(watch_lateness(app.clone())).abort_handle(),
+            tokio::spawn(blocked::read_all(app.clone(), taken)).abort_handle(),
+        ];
         let counting = tokio::spawn(keep_count(app.clone()));
-        Ok(Server { listener, app, scheduler, sending, counting, tls, drain: options.drain })
+        tracing::info!(%address, data = %options.data.display(), version = env!("CARGO_PKG_VERSION"), "started");
+        Ok(Server { listener, app, scheduler, beside, counting, tls, drain: options.drain })
     }
 
     /// Whether nobody gets in without a key.
@@ -182,9 +197,14 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// The queues that are on hold since the data folder was restored.
+    pub async fn held(&self) -> Result<usize, Error> {
+        Ok(self.scheduler.held().await?.len())
+    }
+
     /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let Server { listener, app, scheduler, sending, counting, tls, drain } = self;
+        let Server { listener, app, scheduler, beside, counting, tls, drain } = self;
         let told = app.clone();
         let told = async move {
             stop.await;
@@ -193,6 +213,7 @@ impl Server {
         let serving = listen::serve(listener, router(app.clone()), app.access().limits.clone(), tls, told);
         let stopped = async {
             app.stopping().await;
+            tracing::info!(drain = ?drain, "stopping");
             scheduler.stop(drain).await
         };
         let (mut serving, mut stopped) = (pin!(serving), pin!(stopped));
@@ -206,10 +227,11 @@ impl Server {
             }
         };
         app.access().audit.written().await;
-        // It holds the store, which others may want to open now.
-        sending.abort();
+        // They hold the store, which others may want to open now.
+        beside.iter().for_each(AbortHandle::abort);
         counting.abort();
         counting.await.ok();
+        tracing::info!("stopped");
         stopped
     }
 }

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use punctual::clock::Clock;
-use punctual::{Attempt, Change, EndedTask, Note, Observer, Task, WaitState};
-use tokio::sync::{broadcast, mpsc};
+use punctual::{Attempt, Change, EndState, EndedTask, Note, Observer, PartitionId, Task, WaitState};
+use tokio::sync::broadcast;
 
+use crate::blocked::BlockedLanes;
 use crate::counts::Counts;
-use crate::delivery::Delivery;
+use crate::debts::Debts;
+use crate::lateness::LateStarts;
 use crate::metrics::Metrics;
+use crate::notifications::Notifications;
+use crate::owed::{Debt, Owed};
 
 /// So many happenings are kept for a listener that is slow; then it misses some, and is told.
 const HAPPENINGS_KEPT: usize = 4_096;
-
-/// So many results can wait to be sent. More at once than tasks can end in seconds are lost, and that is logged.
-const RESULTS_KEPT: usize = 100_000;
 
 /// Something that happened to a task.
 #[derive(Clone, Debug)]
@@ -38,24 +40,45 @@ struct Shared {
     metrics: Metrics,
     counts: Counts,
     happenings: broadcast::Sender<Arc<Happening>>,
-    results: mpsc::Sender<EndedTask>,
+    debts: Debts,
+    blocked: BlockedLanes,
+    notifications: Notifications,
+    late_starts: LateStarts,
 }
 
 impl Watch {
-    /// A watch, and where tasks come out that ended and whose result somebody wants to be sent.
-    pub fn new(clock: Clock) -> (Watch, mpsc::Receiver<EndedTask>) {
-        let (results, wanted) = mpsc::channel(RESULTS_KEPT);
-        let happenings = broadcast::Sender::new(HAPPENINGS_KEPT);
-        (
-            Watch(Arc::new(Shared {
-                clock,
-                metrics: Metrics::default(),
-                counts: Counts::default(),
-                happenings,
-                results,
-            })),
-            wanted,
-        )
+    /// A watch that passes on what is owed to others.
+    pub fn new(clock: Clock, debts: Debts, blocked: BlockedLanes) -> Watch {
+        Watch(Arc::new(Shared {
+            clock,
+            metrics: Metrics::default(),
+            counts: Counts::default(),
+            happenings: broadcast::Sender::new(HAPPENINGS_KEPT),
+            debts,
+            blocked,
+            notifications: Notifications::default(),
+            late_starts: LateStarts::default(),
+        }))
+    }
+
+    /// What is owed to others and not settled.
+    pub fn debts(&self) -> &Debts {
+        &self.0.debts
+    }
+
+    /// Which lanes wait for a person.
+    pub fn blocked(&self) -> &BlockedLanes {
+        &self.0.blocked
+    }
+
+    /// Who is told of what.
+    pub fn notifications(&self) -> &Notifications {
+        &self.0.notifications
+    }
+
+    /// Which queues start late.
+    pub fn late_starts(&self) -> &LateStarts {
+        &self.0.late_starts
     }
 
     /// What was counted.
@@ -82,25 +105,50 @@ impl Observer for Watch {
             Note::Reported(_, outcome) => shared.metrics.reported(outcome),
             Note::Recorded(fence, changes) => {
                 shared.counts.recorded(fence.partition, changes);
-                changes.iter().for_each(|change| shared.recorded(change));
+                for change in changes {
+                    shared.blocked.recorded(fence.partition, change);
+                    shared.recorded(fence.partition, change);
+                }
             }
-            Note::PartitionTaken(_) => {
-                shared.metrics.partitions(1);
+            Note::PartitionTaken(fence) => {
+                tracing::debug!(partition = fence.partition.0, epoch = fence.epoch.0, "a partition is ours");
+                shared.metrics.taken(fence);
                 shared.counts.taken();
+                shared.blocked.taken(fence.partition);
+                shared.debts.look_through(fence.partition);
             }
-            Note::PartitionReloaded(_) => {
-                shared.metrics.partitions(-1);
-                shared.counts.lost();
+            Note::PartitionLost(partition)
+            | Note::PartitionReloaded(partition)
+            | Note::PartitionReleased(partition) => {
+                tracing::debug!(partition = partition.0, ?note, "a partition is not ours");
+                if let Note::PartitionReloaded(_) = note {
+                    shared.counts.lost();
+                }
+                shared.metrics.gone(partition);
+                shared.blocked.gone(partition);
             }
-            Note::PartitionLost(_) | Note::PartitionReleased(_) => shared.metrics.partitions(-1),
-            Note::ClockStepped(_) => shared.metrics.clock_step(),
+            Note::ClockStepped(step) => {
+                tracing::warn!(micros = step.micros, believed = step.believed, "the wall clock was set");
+                shared.metrics.clock_step(step);
+            }
             Note::StoreTrouble(trouble) => {
                 shared.metrics.store_trouble();
-                eprintln!("punctual: the store: {trouble}");
+                tracing::error!(trouble, "the store did not do as asked");
             }
-            Note::OddStart(odd) => eprintln!("punctual: {odd}"),
-            Note::HistoryDropped(..) => {}
+            Note::OddStart(odd) => tracing::warn!("{odd}"),
+            Note::HistoryDropped(fence, queue, buckets) => {
+                tracing::debug!(
+                    partition = fence.partition.0,
+                    queue = queue.0,
+                    buckets,
+                    "history was dropped"
+                );
+            }
         }
+    }
+
+    fn owed(&self, change: &Change) -> Option<(Box<str>, Bytes)> {
+        Owed::because_of(change, self.0.notifications.wanted())
     }
 }
 
@@ -108,13 +156,20 @@ impl Shared {
     fn started(&self, attempt: &Attempt) {
         // Only the first attempt has a time that was promised: later ones wait as long as their retry policy says.
         let is_first = attempt.token.attempt == 1;
-        self.metrics.started(is_first.then(|| self.clock.now().wall.since(attempt.spec.at)));
+        let lateness = is_first.then(|| self.clock.now().wall.since(attempt.spec.at));
+        self.metrics.started(lateness);
+        if let Some(lateness) = lateness.filter(|_| self.notifications.wanted().lateness) {
+            self.late_starts.add(attempt, lateness);
+        }
         self.counts.started(attempt);
         self.tell(|| Happening::Started(attempt.clone()));
     }
 
-    fn recorded(&self, change: &Change) {
+    fn recorded(&self, partition: PartitionId, change: &Change) {
         match change {
+            Change::Schedule(name, Some(row)) if name.starts_with(Change::OWED) => {
+                self.debts.heard(Debt { partition, name: name.clone(), row: row.clone() });
+            }
             Change::Accepted(task) => {
                 self.metrics.created();
                 self.tell(|| Happening::Created(task.clone()));
@@ -123,15 +178,15 @@ impl Shared {
                 self.tell(|| Happening::Waits(task.clone()));
             }
             Change::Refiled { task, .. } if task.state == WaitState::Blocked => {
+                tracing::warn!(task = %task.id, attempts = task.attempts, "a lane waits for a person");
                 self.tell(|| Happening::Waits(task.clone()));
             }
             Change::Ended { task, end, .. } => {
                 self.metrics.ended(end.state);
-                let ended = || EndedTask { task: task.clone(), end: end.clone() };
-                self.tell(|| Happening::Ended(ended()));
-                if wants_result(task) && self.results.try_send(ended()).is_err() {
-                    eprintln!("punctual: the result of {} is not sent: too many are waiting", task.id);
+                if end.state == EndState::Dead {
+                    tracing::warn!(task = %task.id, attempts = task.attempts, "a task was given up");
                 }
+                self.tell(|| Happening::Ended(EndedTask { task: task.clone(), end: end.clone() }));
             }
             _ => {}
         }
@@ -143,9 +198,4 @@ impl Shared {
             self.happenings.send(Arc::new(happening())).ok();
         }
     }
-}
-
-fn wants_result(task: &Task) -> bool {
-    !task.spec.delivery.is_empty()
-        && Delivery::decode(&task.spec.delivery).is_some_and(|delivery| delivery.callback.is_some())
 }

@@ -18,6 +18,7 @@ pub mod disk;
 mod draft;
 mod folder;
 pub mod frame;
+mod gauges;
 mod hand;
 mod hot;
 mod in_folder;
@@ -34,6 +35,7 @@ mod verify;
 
 pub use author::Bounds;
 pub use folder::{FolderError, FolderTrouble};
+pub use gauges::Gauges;
 pub use in_folder::{Copied, EmbeddedStore, FolderOptions};
 pub use kv::JournaledKv;
 pub use shared::Written;

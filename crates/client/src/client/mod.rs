@@ -1,9 +1,11 @@
 //! A client for the HTTP protocol: one method for each request.
 
+mod clock;
 mod creating;
 mod error;
 mod events;
 mod keys;
+mod operation;
 mod queues;
 mod request;
 mod tasks;

@@ -49,6 +49,9 @@ pub struct EventData {
     /// How late tasks are, if it is about that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Span>,
+    /// Whether they begin to be late or are late no more, if it is about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<bool>,
 }
 
 /// Declares the kinds of events with their names.

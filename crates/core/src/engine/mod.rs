@@ -169,6 +169,7 @@ impl Engine {
             Event::OfferRefused(offer, obstacle) => self.offer_refused(now, offer, obstacle, out),
             Event::AttemptEnded(token, outcome) => self.attempt_ended(now, token, outcome, out),
             Event::LeaseTouched(token, more) => self.lease_touched(now, token, more),
+            Event::DebtSettled(name) => self.changes.push(Change::Schedule(name, None)),
             Event::ObstacleEased(obstacle) => self.obstacle_eased(obstacle, out),
             Event::SettingsChanged => self.settings_changed(now, out),
             Event::TimePassed => self.time_passed(now, out),

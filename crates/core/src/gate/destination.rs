@@ -22,6 +22,8 @@ pub struct Destinations {
     /// Those that failed, by when they are forgotten if nobody goes there any more: a million hosts that failed once
     /// must not be remembered for ever.
     failed: BTreeSet<(BootTime, u64)>,
+    /// How many of them have `rests_until`.
+    breakers_open: usize,
 }
 
 /// How long a failure is remembered.
@@ -141,6 +143,8 @@ impl Destinations {
             }
             Conduct::Neither => {}
         }
+        self.breakers_open += usize::from(destination.rests_until.is_some());
+        self.breakers_open -= usize::from(rested.is_some());
         match conduct {
             Conduct::Good => destination.earn_share(limits),
             Conduct::Busy | Conduct::Bad => destination.cut_share(now, limits),
@@ -170,6 +174,7 @@ impl Destinations {
             if destination.is_deserted() {
                 if let Some(until) = destination.rests_until {
                     self.resting.remove(&(until, id));
+                    self.breakers_open -= 1;
                 }
                 self.all.remove(&id);
             } else {
@@ -177,6 +182,11 @@ impl Destinations {
                 self.failed.insert((now.boot + REMEMBERED, id));
             }
         }
+    }
+
+    /// How many breakers are open, or let one attempt through to see.
+    pub fn breakers_open(&self) -> usize {
+        self.breakers_open
     }
 
     /// Destinations whose breaker lets a probe through now.
@@ -275,10 +285,12 @@ mod tests {
         destinations.rested(at(500));
         destinations.forget_old_failures(at(600));
         assert_eq!(destinations.all.len(), 1_001);
+        assert_eq!(destinations.breakers_open(), (0..1_000).filter(|id| id % 7 >= 4).count());
         destinations.forget_old_failures(at(601));
         assert_eq!(
             (destinations.all.len(), destinations.failed.len(), destinations.resting.len()),
             (1, 1, 0)
         );
+        assert_eq!(destinations.breakers_open(), 0);
     }
 }

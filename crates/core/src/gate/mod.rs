@@ -12,11 +12,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::engine::Settings;
-use crate::id::{PartitionId, QueueId, Seq};
+use crate::id::{PartitionId, Priority, QueueId, Seq};
 use crate::message::Offer;
 use crate::queue::QueueSettings;
 use crate::task::Obstacle;
-use crate::time::{BootTime, Now, Wake};
+use crate::time::{BootTime, Now, Timestamp, Wake};
 
 use destination::Destinations;
 use rate::Meter;
@@ -240,6 +240,20 @@ impl Gate {
         self.live.len()
     }
 
+    /// Since when the next tasks of each queue have been due that could start, and wait for a slot, for their queue's
+    /// limits or for a worker. What waits for something narrower is not counted: a lane, a handler, a destination.
+    pub fn waiting(&self) -> Vec<(QueueId, Timestamp)> {
+        let mut waiting: Vec<(QueueId, Timestamp)> =
+            self.lines.iter().filter_map(|(queue, line)| Some((*queue, line.waiting_since()?))).collect();
+        waiting.sort_unstable();
+        waiting
+    }
+
+    /// How many breakers are open, or let one attempt through to see.
+    pub fn breakers_open(&self) -> usize {
+        self.destinations.breakers_open()
+    }
+
     fn start(&mut self, now: Now, offer: Offer, takes_slot: bool) {
         let Offer { queue, destination, partition, .. } = offer;
         let line = self.lines.get_mut(&queue).expect("an offer stands in a line");
@@ -319,6 +333,22 @@ impl Line {
         !queue.paused
             && queue.running_max.is_none_or(|max| self.running < share(max))
             && queue.rate.is_none_or(|rate| self.meter.allows(now.boot, rate))
+    }
+
+    /// Offers are in order of what goes first, not of age; but of one priority and one kind they are in order of age, as
+    /// long as none has a `start_by` of its own. So a few looks are enough, however many offers there are.
+    fn waiting_since(&self) -> Option<Timestamp> {
+        let first_of = |offers: &BTreeSet<Offer>, level: u8, start_by: Timestamp| {
+            let priority = Priority::new(level)?;
+            let first = offers.range(Offer::first_of(priority, start_by)..).next()?;
+            (first.priority == priority).then_some(first.key.wake_at)
+        };
+        let all = [&self.offers, &self.for_workers].into_iter().filter(|offers| !offers.is_empty());
+        let looks = all.flat_map(|offers| {
+            (0..=9)
+                .flat_map(move |level| [Timestamp::MIN, Timestamp::MAX].map(|by| first_of(offers, level, by)))
+        });
+        looks.flatten().min()
     }
 
     fn note_meter(

@@ -30,7 +30,8 @@ impl<S: Store> Shell<S> {
         if self.full_until.is_some_and(|until| now.boot < until) {
             return;
         }
-        if let Some(batch) = self.node.take_batch() {
+        if let Some(mut batch) = self.node.take_batch() {
+            self.write_down_debts(&mut batch);
             self.record(Arc::new(batch));
         }
     }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use punctual_core::{
     Answer, Ask, AskNo, BootTime, Event, Fence, Found, Now, Outcome, PartitionId, QueueId, QueueSettings,
-    Task, TaskId, Token,
+    Task, TaskId, Timestamp, Token,
 };
 use punctual_store::{Query, Store};
 use tokio::sync::oneshot;
 
 use super::act::until_answered;
 use super::{Done, Reserve, Shell, WAITERS_MIN};
-use crate::view::Load;
+use crate::view::{Load, Quiet};
 use crate::worker::Settled;
 use punctual_core::{EndState, EndedTask, Obstacle};
 
@@ -66,6 +66,12 @@ pub enum Command {
     AwaitOwned(oneshot::Sender<()>),
     /// Say how many partitions this node owns.
     Owned(oneshot::Sender<usize>),
+    /// What was owed in these partitions under these names is settled.
+    Settled(Vec<(PartitionId, Box<str>)>),
+    /// Say when nothing is left to do at this time.
+    AwaitQuiet(oneshot::Sender<Quiet>),
+    /// Say since when the next tasks of each queue have been due that could start.
+    Waiting(oneshot::Sender<Vec<(QueueId, Timestamp)>>),
     /// Say how busy the loop is.
     Measure(oneshot::Sender<Load>),
     /// The attempts that run for these tasks.
@@ -107,11 +113,14 @@ impl<S: Store> Shell<S> {
             Command::Stop { drain, reply } => self.stop(now, drain, reply),
             // Whoever asked may have gone away: then nobody is told.
             Command::Measure(reply) => _ = reply.send(self.load()),
+            Command::Waiting(reply) => _ = reply.send(self.node.waiting()),
             Command::Owned(reply) => _ = reply.send(self.node.fences().count()),
             Command::AwaitOwned(reply) => {
                 self.awaiting_owned.push(reply);
                 self.tell_when_owned();
             }
+            Command::Settled(debts) => self.settled(now, debts),
+            Command::AwaitQuiet(reply) => self.awaiting_quiet.push(reply),
             Command::Running(ids, reply) => {
                 _ = reply.send(ids.into_iter().map(|id| self.node.running(id)).collect());
             }
@@ -123,6 +132,9 @@ impl<S: Store> Shell<S> {
             in_memory: self.node.loaded(),
             running: self.node.running_count(),
             waiters: self.waiters.values().map(Vec::len).sum(),
+            breakers_open: self.node.breakers_open(),
+            partitions_owned: self.node.fences().count(),
+            partitions: usize::from(self.meta.partitions),
         }
     }
 

@@ -8,7 +8,9 @@ mod alarm;
 mod attempt;
 mod command;
 mod overdue;
+mod owed;
 mod prune;
+mod quiet;
 mod runners;
 mod stop;
 mod takeover;
@@ -33,6 +35,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clock::Clock;
 use crate::executor::Executor;
 use crate::observer::{Note, Observer};
+use crate::view::Quiet;
 
 use alarm::{Alarm, sleep};
 pub use command::{Command, Ended, EndedOrForgotten};
@@ -117,6 +120,8 @@ pub struct Shell<S> {
     full_until: Option<BootTime>,
     /// Who waits until no partition is being taken over.
     awaiting_owned: Vec<oneshot::Sender<()>>,
+    /// Who waits until nothing is left to do at this time.
+    awaiting_quiet: Vec<oneshot::Sender<Quiet>>,
     /// When history is to be dropped.
     pruning: Pruning,
     stopping: Option<Stopping>,
@@ -194,6 +199,7 @@ impl<S: Store> Shell<S> {
             reloads: FxHashMap::default(),
             full_until: None,
             awaiting_owned: Vec::new(),
+            awaiting_quiet: Vec::new(),
             pruning: Pruning::default(),
             stopping: None,
             deserted: false,
@@ -215,6 +221,7 @@ impl<S: Store> Shell<S> {
             self.serve_workers(now);
             self.act(now);
             self.prune(now);
+            self.tell_when_quiet(now);
         }
         self.stop_all_attempts();
         self.note_time_at_the_end().await;

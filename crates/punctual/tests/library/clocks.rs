@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use punctual::clock::{ClockStep, OddStart};
-use punctual::{EndState, Job, Limits, NewTask, Timestamp};
+use punctual::clock::{Clock, ClockStep, OddStart, VirtualClock};
+use punctual::{EndState, Job, Limits, NewTask, Scheduler, Timestamp};
 
 use super::world::{Log, Seen, World, id_of, notes, pass, secs, task};
 
@@ -215,4 +215,38 @@ async fn an_idle_scheduler_writes_no_time() {
     assert_eq!(on_record().await, busy, "once while much was written");
     scheduler.stop(Duration::ZERO).await.unwrap();
     assert_eq!(on_record().await, world.now(), "and at the end");
+}
+
+#[tokio::test]
+async fn a_virtual_clock_stands_still_until_it_is_set_forward() {
+    let (world, log) = (World::new(), Log::default());
+    let clock = VirtualClock::at(Timestamp::from_secs(1_800_000_000));
+    let builder = Scheduler::builder().clock(Clock::of_tests(clock.clone())).handler("log", log.handler());
+    let scheduler = world.start(builder).await;
+    let id = id_of(&scheduler, task("tomorrow").after(secs(86_400))).await;
+    let quiet = scheduler.quiet().await.unwrap();
+    assert_eq!((quiet.now, log.lines().len()), (clock.wall(), 0));
+    while let Some(at) = scheduler.quiet().await.unwrap().next_at.filter(|_| log.lines().is_empty()) {
+        assert!(at > clock.wall(), "what is quiet has nothing to do now");
+        clock.advance_to(at);
+    }
+    assert_eq!(log.lines(), ["tomorrow"]);
+    let waited = clock.wall().since(Timestamp::from_secs(1_800_000_000));
+    assert!((secs(86_400)..secs(86_401)).contains(&waited), "{waited:?}");
+    assert_eq!(scheduler.result(id).await.unwrap().state, EndState::Succeeded);
+    scheduler.stop(secs(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_virtual_clock_goes_on_from_where_its_store_has_come_to() {
+    let world = World::new();
+    let (early, late) = (Timestamp::from_secs(1_800_000_000), Timestamp::from_secs(1_900_000_000));
+    let clock = VirtualClock::at(early);
+    let scheduler = world.start(Scheduler::builder().clock(Clock::of_tests(clock.clone()))).await;
+    clock.advance_to(late);
+    scheduler.quiet().await.unwrap();
+    scheduler.stop(secs(1)).await.unwrap();
+    let again = VirtualClock::at_or_later(early);
+    world.start(Scheduler::builder().clock(Clock::of_tests(again.clone()))).await;
+    assert_eq!(again.wall(), late);
 }

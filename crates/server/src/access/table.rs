@@ -32,13 +32,21 @@ pub const PATHS: &[(&str, &[(&str, Need)])] = &[
     ("/readyz", &[("GET", OPEN)]),
     ("/schedule", &[("POST", WRITE)]),
     ("/schedule/{id}", &[("GET", READ)]),
+    // A copy of everything, whatever its namespace.
+    ("/v1/backup", &[("POST", ADMIN)]),
+    ("/v1/clock", &[("GET", READ)]),
+    ("/v1/clock:advance", &[("POST", ADMIN)]),
     ("/v1/events", &[("GET", READ)]),
+    ("/v1/hold", &[("GET", ADMIN)]),
+    ("/v1/hold:release", &[("POST", ADMIN)]),
     ("/v1/keys", &[("GET", ADMIN), ("POST", ADMIN)]),
     // What follows a colon is a verb, and part of this path.
     ("/v1/keys/{id}", &[("DELETE", ADMIN), ("POST", ADMIN)]),
     ("/v1/lanes", &[("GET", READ)]),
     ("/v1/lanes:release", &[("POST", WRITE)]),
     ("/v1/lanes:skip", &[("POST", WRITE)]),
+    ("/v1/notifications", &[("GET", READ)]),
+    ("/v1/notifications/{name}", &[("GET", READ), ("PUT", WRITE), ("DELETE", WRITE)]),
     ("/v1/queues", &[("GET", READ)]),
     (
         "/v1/queues/{queue}",

@@ -86,7 +86,7 @@ fn event(scheduler: &Scheduler, happening: &Happening) -> Option<Event> {
         kind,
         subject: Some(id.to_string()),
         time: moment_of(now),
-        data: EventData { queue: Some(queue), lane, task, lateness: None },
+        data: EventData { queue: Some(queue), lane, task, lateness: None, late: None },
     })
 }
 

@@ -17,10 +17,12 @@ pub struct Failure(pub Problem);
 
 /// A code's status and title. Every code has a page in `docs/errors`.
 const CODES: &[(&str, u16, &str)] = &[
+    ("backup_failed", 500, "No backup could be made"),
     ("body_invalid", 400, "The body is not JSON"),
     ("body_too_large", 413, "The body is too large"),
     ("body_too_slow", 408, "The body did not come in time"),
     ("call_invalid", 422, "This cannot be called"),
+    ("clock_not_virtual", 409, "The clock is the machine's own"),
     ("connections_full", 503, "Too many connections are open"),
     ("cursor_invalid", 400, "The cursor is none of ours"),
     ("expires_before_due", 422, "The task would expire before it is due"),
@@ -40,6 +42,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("namespace_invalid", 422, "The namespace's name is wrong"),
     ("not_found", 404, "There is nothing at this path"),
     ("not_owner", 503, "The task's partition is elsewhere at the moment"),
+    ("not_ready", 503, "The server is not ready"),
     ("notification_not_found", 404, "There is no such notification"),
     ("origin_foreign", 403, "A page of another site asks"),
     ("outcome_unknown", 504, "It may or may not have happened"),

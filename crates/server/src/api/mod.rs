@@ -1,15 +1,19 @@
 //! Tasks over HTTP, as `docs/protocol.md` has it. Nothing here decides: it reads, asks the scheduler, and writes.
 
 mod ask;
+mod backup;
 mod call_at;
+mod clock;
 mod create;
 mod draft;
 mod events;
 mod failure;
+mod hold;
 mod keys;
 mod lanes;
 mod lines;
 mod list;
+mod notifications;
 mod once;
 mod pages;
 mod queues;
@@ -25,4 +29,4 @@ pub use failure::{Failure, codes};
 pub use keys::{key_of, shown as shown_key, with_secret as made_key};
 pub use router::{paths, router};
 pub use verbs::{KEY_VERBS, KeyVerb, QUEUE_VERBS, QueueVerb, TASK_VERBS, TaskVerb};
-pub(crate) use view::{result as result_of, state as state_of};
+pub(crate) use view::{ended_task, live_task, result as result_of, state as state_of};

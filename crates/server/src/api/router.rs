@@ -1,14 +1,19 @@
 //! Which path leads where.
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use http::Method;
 use punctual_client::wire;
 
 use super::failure::{Failure, name_instance};
 use super::list::Verb;
-use super::{call_at, create, events, keys, lanes, list, pages, queues, tasks, verbs, work};
+use super::{
+    backup, call_at, clock, create, events, hold, keys, lanes, list, notifications, pages, queues, tasks,
+    verbs, work,
+};
 use crate::access::door;
 use crate::app::App;
 
@@ -21,6 +26,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), door))
         .layer(from_fn(verbs::are_posted))
         .layer(from_fn(name_instance))
+        .layer(from_fn(log_request))
         .with_state(app)
 }
 
@@ -51,6 +57,7 @@ impl Routes {
 }
 
 fn routes() -> Routes {
+    let notification = get(notifications::get).put(notifications::put).delete(notifications::delete);
     Routes::default()
         .merge(of_tasks())
         .merge(of_queues())
@@ -62,11 +69,26 @@ fn routes() -> Routes {
         .route("/v1/keys", get(keys::list).post(keys::add))
         .route("/v1/keys/{id}", post(keys::act).delete(keys::revoke))
         .route("/v1/events", get(events::events))
+        .route("/v1/notifications", get(notifications::list))
+        .route("/v1/notifications/{name}", notification)
+        .route("/v1/backup", post(backup::backup))
+        .route("/v1/hold", get(hold::get))
+        .route("/v1/hold:release", post(hold::release))
+        .route("/v1/clock", get(clock::get))
+        .route("/v1/clock:advance", post(clock::advance))
         .route("/metrics", get(pages::metrics))
         .route("/healthz", get(pages::healthz))
         .route("/readyz", get(pages::readyz))
         .route("/errors/{code}", get(pages::error))
         .route("/openapi.json", get(pages::openapi))
+}
+
+/// Says what was asked and how it was answered, to those who want to know. Queries may hold what is nobody's concern.
+async fn log_request(request: Request, next: Next) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let response = next.run(request).await;
+    tracing::debug!(%method, path = uri.path(), status = response.status().as_u16(), "answered");
+    response
 }
 
 fn of_tasks() -> Routes {

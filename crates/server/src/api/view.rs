@@ -25,7 +25,8 @@ pub fn live_task(task: &Task, state: wire::State, queue: &str, full: bool) -> wi
     wire::Task { next_at, ..shown(task, state, queue, full) }
 }
 
-fn ended_task(ended: &EndedTask, state: wire::State, queue: &str, full: bool) -> wire::Task {
+/// A task that has ended.
+pub fn ended_task(ended: &EndedTask, state: wire::State, queue: &str, full: bool) -> wire::Task {
     let EndedTask { task, end } = ended;
     // The task has the beginning of it.
     let whole = end.error.as_deref().filter(|error| full || error.len() <= Task::ERROR_MAX);

@@ -1,23 +1,19 @@
-//! `punctual verify`, `backup`, `restore`: data folders that no server uses.
+//! `punctual verify` and `backup`: data folders, and a copy of everything that a server has.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use punctual::{Copied, EmbeddedStore, FolderError, FolderTrouble, Found, Page, Store, Target, Verified};
-use punctual_client::wire::Moment;
+use punctual::{Copied, EmbeddedStore, FolderError, FolderTrouble, Verified};
 use serde_json::json;
 
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
-use super::table::{Rows, maybe};
+use super::received::{NotReceived, receive};
 use super::trouble::{Exit, Trouble, of_folder};
-use super::words::{self, Here};
-
-/// So many of the tasks that would fire are named.
-const NAMED_MAX: usize = 10;
-const PAGE: usize = 1_000;
+use super::words;
 
 /// Reads everything in a data folder that no server uses, and says what is wrong.
 #[derive(Args)]
@@ -28,26 +24,14 @@ pub struct Verify {
     folder: PathBuf,
 }
 
-/// Copies a data folder that no server uses.
+/// Copies everything that a server has, while it runs; or, with two folders, one that no server uses.
 #[derive(Args)]
+#[command(override_usage = "punctual backup [OPTIONS] TO\n       punctual backup [OPTIONS] DIR TO")]
 pub struct Backup {
-    /// The data folder
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
-    /// The copy: a folder that is empty or not there yet
-    #[arg(value_name = "TO")]
-    to: PathBuf,
-}
-
-/// Puts a backup into a new data folder, and says what would fire.
-#[derive(Args)]
-pub struct Restore {
-    /// The backup, or any data folder that no server uses
-    #[arg(value_name = "FROM")]
-    from: PathBuf,
-    /// The data folder to make
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    /// The copy: a folder that is empty or not there yet. With a data folder before it, that one is copied, and the
+    /// server is not asked
+    #[arg(value_name = "TO", num_args = 1..=2, required = true)]
+    folders: Vec<PathBuf>,
 }
 
 /// A line that shows that something goes on, for terminals only.
@@ -103,76 +87,55 @@ impl Verify {
 impl Backup {
     /// Copies it.
     pub async fn run(self, remote: &Remote) -> Outcome {
-        if !self.folder.is_dir() {
-            // Opening it would make it.
-            let text = format!("there is no data folder at {}", self.folder.display());
-            return Err(Trouble::new(Exit::NotThere, text));
+        match &self.folders[..] {
+            [to] => of_server(remote, to).await,
+            [folder, to, ..] => of_folder_at(remote, folder, to).await,
+            [] => Err(Trouble::usage("name the folder that the copy goes to")),
         }
-        let store = EmbeddedStore::open(&self.folder).await.map_err(|error| {
-            stopped_first(
-                &error,
-                "a server cannot copy its folder while it runs yet; stop it, copy, start it again",
-            )
-        })?;
-        let bar = progress("copying");
-        let shown = bar.clone();
-        let copied = store.backup(&self.to, move |copied| {
-            shown.set_message(format!(
-                "{}, {}",
-                words::count(copied.rows, "row"),
-                words::bytes(copied.bytes)
-            ));
-        });
-        let copied = copied.await;
-        bar.finish_and_clear();
-        let Copied { rows, bytes } = copied.map_err(|error| of_folder(&error))?;
-        if remote.json {
-            return print_json(&json!({"rows": rows, "bytes": bytes, "to": self.to}));
-        }
-        let (rows, bytes) = (words::count(rows, "row"), words::bytes(bytes));
-        print(&format!("{rows}, {bytes} copied to {}.", self.to.display()))
     }
 }
 
-impl Restore {
-    /// Copies it back.
-    pub async fn run(self, remote: &Remote) -> Outcome {
-        let bar = progress("copying");
-        let copied = EmbeddedStore::restore(&self.from, &self.folder).await;
-        bar.finish_and_clear();
-        let copied = copied.map_err(|error| {
-            stopped_first(&error, "restore from a backup, or from a folder that no server uses")
-        })?;
-        let here = Here::system();
-        let due = due_in(&self.folder, here.now).await?;
-        if remote.json {
-            let first: Vec<_> = due
-                .first
-                .iter()
-                .map(|task| json!({"id": task.id, "at": task.at.to_string(), "name": task.name}))
-                .collect();
-            return print_json(
-                &json!({"bytes": copied.bytes, "to": self.folder, "waiting": due.waiting, "due": due.due, "first": first}),
-            );
+async fn of_server(remote: &Remote, to: &Path) -> Outcome {
+    let client = remote.client()?;
+    let bar = progress("copying");
+    let shown = bar.clone();
+    let pieces = remote.heard(client.backup().await)?;
+    let received = receive(pieces, to, move |bytes| shown.set_message(words::bytes(bytes))).await;
+    bar.finish_and_clear();
+    let bytes = received.map_err(|error| match error {
+        NotReceived::Sent(error) => {
+            Trouble::of(error, &remote.server).hint("remove what was copied, and try again")
         }
-        let folder = self.folder.display();
-        print(&format!(
-            "{} restored to {folder}: {} waiting.",
-            words::bytes(copied.bytes),
-            words::count(due.waiting, "task")
-        ))?;
-        if due.due == 0 {
-            return print("None of them is due: nothing fires at once when a server starts on it.");
-        }
-        let (they_are, start) = if due.due == 1 {
-            ("1 of them is".to_owned(), "starts")
-        } else {
-            (format!("{} of them are", words::grouped(due.due)), "start")
-        };
-        print(&format!("{they_are} due, and {start} as soon as a server does:\n{}", due.table(&here)))?;
-        let left = due.due - due.first.len() as u64;
-        if left > 0 { print(&format!("and {} more", words::grouped(left))) } else { Ok(()) }
+        NotReceived::Written(error) if error.kind() == io::ErrorKind::AlreadyExists => Trouble::usage(error),
+        NotReceived::Written(error) => Trouble::new(Exit::Folder, format!("{}: {error}", to.display())),
+    })?;
+    if remote.json {
+        return print_json(&json!({"bytes": bytes, "to": to}));
     }
+    print(&format!("{} copied to {}.", words::bytes(bytes), to.display()))
+}
+
+async fn of_folder_at(remote: &Remote, folder: &Path, to: &Path) -> Outcome {
+    if !folder.is_dir() {
+        // Opening it would make it.
+        let text = format!("there is no data folder at {}", folder.display());
+        return Err(Trouble::new(Exit::NotThere, text));
+    }
+    let hint = format!("`punctual backup {}` asks the server for a copy while it runs", to.display());
+    let store = EmbeddedStore::open(folder).await.map_err(|error| stopped_first(&error, &hint))?;
+    let bar = progress("copying");
+    let shown = bar.clone();
+    let copied = store.backup(to, move |copied| {
+        shown.set_message(format!("{}, {}", words::count(copied.rows, "row"), words::bytes(copied.bytes)));
+    });
+    let copied = copied.await;
+    bar.finish_and_clear();
+    let Copied { rows, bytes } = copied.map_err(|error| of_folder(&error))?;
+    if remote.json {
+        return print_json(&json!({"rows": rows, "bytes": bytes, "to": to}));
+    }
+    let (rows, bytes) = (words::count(rows, "row"), words::bytes(bytes));
+    print(&format!("{rows}, {bytes} copied to {}.", to.display()))
 }
 
 /// A server that runs has the folder.
@@ -181,75 +144,5 @@ pub fn stopped_first(error: &FolderError, hint: &str) -> Trouble {
     match error.trouble {
         FolderTrouble::InUse { .. } => trouble.hint(hint),
         _ => trouble,
-    }
-}
-
-/// What a server would do at once.
-#[derive(Default)]
-struct Due {
-    waiting: u64,
-    due: u64,
-    first: Vec<DueTask>,
-}
-
-struct DueTask {
-    id: String,
-    at: Moment,
-    attempts: u32,
-    target: String,
-    lane: Option<String>,
-    name: Option<String>,
-}
-
-impl Due {
-    fn table(&self, here: &Here) -> String {
-        let mut rows = Rows::new(["ID", "DUE", "TARGET", "ATTEMPTS", "LANE", "NAME"]);
-        for task in &self.first {
-            rows.push([
-                task.id.as_str().into(),
-                here.shown(task.at).into(),
-                task.target.as_str().into(),
-                task.attempts.to_string().into(),
-                maybe(task.lane.as_ref()),
-                maybe(task.name.as_ref()),
-            ]);
-        }
-        rows.shown("")
-    }
-}
-
-/// Counts what waits in a folder, and what of it is due.
-async fn due_in(folder: &Path, now: Moment) -> Result<Due, Trouble> {
-    let store = EmbeddedStore::open(folder).await.map_err(|error| of_folder(&error))?;
-    let (mut due, mut from) = (Due::default(), None);
-    loop {
-        let page = store.list(&Default::default(), from, PAGE).await;
-        let page = Page::from(page.map_err(|error| Trouble::new(Exit::Folder, error))?);
-        for found in page.tasks {
-            let Found::Live(task) = found else { continue };
-            due.waiting += 1;
-            let at = Moment::from_micros(task.wake_at.as_micros());
-            if at > now || task.parked.is_some() {
-                continue;
-            }
-            due.due += 1;
-            if due.first.len() < NAMED_MAX {
-                due.first.push(DueTask {
-                    id: task.id.to_string(),
-                    at,
-                    attempts: task.attempts,
-                    target: match &task.spec.target {
-                        Target::Worker => "worker".into(),
-                        other => words::shortened(&format!("{other:?}"), 60),
-                    },
-                    lane: task.spec.lane.as_deref().map(Into::into),
-                    name: task.spec.name.as_deref().map(Into::into),
-                });
-            }
-        }
-        from = page.next;
-        if from.is_none() {
-            return Ok(due);
-        }
     }
 }

@@ -6,12 +6,17 @@
 mod ask;
 mod bench;
 mod check;
+mod clock;
 mod config;
 mod folder;
+mod hold;
 mod human_time;
 mod key;
 mod lane;
+mod notification;
 mod queue;
+mod received;
+mod restore;
 mod serve;
 mod table;
 mod task;
@@ -54,7 +59,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Starts a server: tasks over HTTP, kept in a folder of this machine
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Adds tasks, looks at them, and changes them
     #[command(subcommand)]
     Task(task::Task),
@@ -64,6 +69,12 @@ enum Command {
     /// Lanes that wait for a person
     #[command(subcommand)]
     Lane(lane::Lane),
+    /// Who is told when a task dies, a lane is blocked, or tasks start late
+    #[command(subcommand)]
+    Notification(notification::Notification),
+    /// The server's clock, and setting it forward if it is virtual
+    #[command(subcommand)]
+    Clock(clock::Clock),
     /// API keys: who may ask a server, and for what
     Key(key::Key),
     /// Does the tasks of a queue with a command, or posts them to a local URL
@@ -74,10 +85,13 @@ enum Command {
     Check(check::Check),
     /// Reads everything in a data folder that no server uses, and says what is wrong
     Verify(folder::Verify),
-    /// Copies a data folder that no server uses
+    /// Copies everything that a server has, while it runs
     Backup(folder::Backup),
-    /// Puts a backup into a new data folder, and says what would fire
-    Restore(folder::Restore),
+    /// Puts a backup into a new data folder, on hold, and says what would fire
+    Restore(restore::Restore),
+    /// What is on hold since a restore, and letting it go
+    #[command(subcommand)]
+    Hold(hold::Hold),
     /// Prints completions for a shell: eval "$(punctual completions bash)"
     Completions {
         /// The shell
@@ -110,6 +124,8 @@ async fn run(Cli { remote, command }: Cli) -> Outcome {
         Command::Task(task) => task.run(&remote).await,
         Command::Queue(queue) => queue.run(&remote).await,
         Command::Lane(lane) => lane.run(&remote).await,
+        Command::Notification(notification) => notification.run(&remote).await,
+        Command::Clock(clock) => clock.run(&remote).await,
         Command::Key(key) => key.run(&remote).await,
         Command::Worker(worker) => worker.run(&remote).await,
         Command::Bench(bench) => bench.run(&remote).await,
@@ -117,6 +133,7 @@ async fn run(Cli { remote, command }: Cli) -> Outcome {
         Command::Verify(verify) => verify.run(&remote).await,
         Command::Backup(backup) => backup.run(&remote).await,
         Command::Restore(restore) => restore.run(&remote).await,
+        Command::Hold(hold) => hold.run(&remote).await,
         Command::Completions { shell } => completions(shell),
         Command::Version => {
             let version = json!({"version": env!("CARGO_PKG_VERSION")});

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use punctual::Timestamp;
+use punctual::clock::VirtualClock;
+use punctual_client::wire::{Moment, Time};
 use punctual_server::call::Ports;
-use punctual_server::{Options, Reload, Server, Trouble as ServerTrouble};
+use punctual_server::{Options, Reload, Server, Trouble as ServerTrouble, logs};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -29,16 +32,55 @@ pub struct Serve {
     config: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
+    /// For tests: a clock that stands still until `punctual clock advance` sets it forward
+    #[arg(
+        long,
+        value_name = "CLOCK",
+        default_value = "real",
+        env = "PUNCTUAL_CLOCK",
+        help_heading = "Tests"
+    )]
+    clock: ClockChoice,
+    /// The time that a virtual clock shows at first, such as 2026-11-16T09:00:00Z; without it, the present time, or the
+    /// time that the data folder has come to, if that is later
+    #[arg(long, value_name = "TIME", env = "PUNCTUAL_NOW", help_heading = "Tests")]
+    now: Option<Time>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ClockChoice {
+    /// The machine's own
+    Real,
+    /// One that stands still until it is set forward
+    Virtual,
 }
 
 impl Serve {
     /// Serves until SIGTERM or SIGINT.
     pub async fn run(self, remote: &Remote) -> Outcome {
+        let virtual_clock = self.virtual_clock()?;
         let settings = self.settings.over(self.config.as_deref())?;
-        let options = settings.options()?;
+        let options = Options { virtual_clock, ..settings.options()? };
+        logs::begin(settings.log_format.unwrap_or_default(), settings.log.unwrap_or_default());
         let goes_on = format!("what runs may go on for {}", words::length(options.drain));
         let served = until_told(&goes_on, |told| serve(options, remote.json, told));
         served.await?
+    }
+
+    fn virtual_clock(&self) -> Result<Option<VirtualClock>, Trouble> {
+        let timestamp = |moment: Moment| Timestamp::from_micros(moment.as_micros());
+        match (self.clock, &self.now) {
+            (ClockChoice::Real, None) => Ok(None),
+            (ClockChoice::Real, Some(_)) => Err(Trouble::usage("--now is for a virtual clock")
+                .hint("add --clock virtual, or set the machine's clock")),
+            (ClockChoice::Virtual, None) => {
+                Ok(Some(VirtualClock::at_or_later(timestamp(words::Here::system().now))))
+            }
+            (ClockChoice::Virtual, Some(now)) => {
+                let now = now.resolve(None).map_err(|problem| Trouble::usage(format!("--now: {problem}")))?;
+                Ok(Some(VirtualClock::at(timestamp(now))))
+            }
+        }
     }
 }
 
@@ -46,7 +88,8 @@ async fn serve(options: Options, json: bool, told: oneshot::Receiver<()>) -> Out
     let server = Server::start(options.clone()).await.map_err(|trouble| not_started(trouble, &options))?;
     let address = server.address().map_err(|error| Trouble::failed(format!("not listening: {error}")))?;
     let reloading = tokio::spawn(reload_when_told(server.reload(), hang_ups()?)).abort_handle();
-    announce(&options, &server, address, json)?;
+    let held = server.held().await.map_err(Trouble::failed)?;
+    announce(&options, &server, (address, held), json)?;
     let stop = async { drop(told.await) };
     let served = server.run(stop).await;
     reloading.abort();
@@ -66,15 +109,24 @@ async fn reload_when_told(reload: Reload, mut hang_ups: Signal) {
     }
 }
 
-fn announce(options: &Options, server: &Server, address: SocketAddr, json: bool) -> Outcome {
+fn announce(options: &Options, server: &Server, (address, held): (SocketAddr, usize), json: bool) -> Outcome {
     let data = std::path::absolute(&options.data).unwrap_or_else(|_| options.data.clone());
     let url = format!("{}://{address}", if options.tls.is_some() { "https" } else { "http" });
     if json {
-        return print_json(&json!({"url": url, "data": data, "pid": std::process::id()}));
+        return print_json(&json!({"url": url, "data": data, "pid": std::process::id(), "held": held}));
     }
     let is_public = !address.ip().is_loopback();
     let mut text =
         format!("punctual listens on {url}\n  data   {}\n{}", data.display(), callable(options, is_public));
+    if held > 0 {
+        let held = words::count(held as u64, "queue");
+        text += &format!(
+            "\n  hold   {held} paused since this folder was restored: `punctual hold show`, then `punctual hold release`"
+        );
+    }
+    if options.virtual_clock.is_some() {
+        text += "\n  clock  virtual: it stands still until `punctual clock advance 1h`";
+    }
     let (key, auth) = match server.needs_keys() {
         true => (
             "\n  keys   needed; `punctual key list` shows them",

@@ -3,11 +3,14 @@
 mod audit;
 mod bad_input;
 mod calls;
+mod clock;
 mod isolation;
 mod keys;
 mod limits;
 mod lines;
 mod namespaces;
+mod notifications;
+mod operating;
 mod queues;
 mod tasks;
 mod telling;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 use http::StatusCode;
 use punctual_client::Client;
-use punctual_client::wire::{EventQuery, Nack, NewTask, Reserve, Scope};
+use punctual_client::wire::{EventKind, EventQuery, Nack, NewNotification, NewTask, Reserve, Scope};
 use punctual_server::PATHS;
 use serde_json::{Value, json};
 
@@ -50,7 +50,9 @@ impl Known {
     /// What is asked at a path of the router, and what the answer must be. Each path that a verb makes is a request.
     fn asked(&self, method: &str, path: &str) -> Option<Vec<(String, String, Answered)>> {
         let (id, token) = (&self.id, &self.token);
-        let at = |suffix: &str| path.replace("{id}", id).replace("{queue}", QUEUE) + suffix;
+        let at = |suffix: &str| {
+            path.replace("{id}", id).replace("{queue}", QUEUE).replace("{name}", "same") + suffix
+        };
         let one = |body: Value, answered| Some(vec![(at(""), body.to_string(), answered)]);
         let item = json!({"tasks": [{"id": id, "token": token}]});
         if !has_method(path, method) {
@@ -58,15 +60,20 @@ impl Known {
         }
         match (method, path) {
             ("GET", "/errors/{code}") => Some(vec![("/errors/not_found".into(), String::new(), Open)]),
-            ("GET", "/healthz" | "/openapi.json" | "/readyz") => one(json!({}), Open),
-            ("GET", "/metrics") => one(json!({}), Forbidden),
+            ("GET", "/healthz" | "/openapi.json" | "/readyz" | "/v1/clock") => one(json!({}), Open),
+            ("GET", "/metrics" | "/v1/hold") => one(json!({}), Forbidden),
             ("GET" | "POST", "/v1/keys") | ("POST" | "DELETE", "/v1/keys/{id}") => one(json!({}), Forbidden),
+            ("POST", "/v1/backup" | "/v1/hold:release" | "/v1/clock:advance") => one(json!({}), Forbidden),
+            ("GET" | "DELETE", "/v1/notifications/{name}") => one(json!({}), Own),
+            ("PUT", "/v1/notifications/{name}") => {
+                one(json!({"url": "https://beta.example.com/", "events": ["task.dead"]}), Own)
+            }
             ("GET", "/v1/events") => one(json!({}), Elsewhere),
             ("POST", "/schedule") => {
                 let call = json!({"url": "http://127.0.0.1:9/", "executionDateTime": "2099-01-01T00:00:00Z"});
                 one(call, Own)
             }
-            ("GET", "/v1/lanes" | "/v1/queues") => one(json!({}), Own),
+            ("GET", "/v1/lanes" | "/v1/queues" | "/v1/notifications") => one(json!({}), Own),
             ("GET", "/v1/tasks") => Some(vec![
                 (at(""), String::new(), Own),
                 (at("?view=full&limit=1"), String::new(), Own),
@@ -168,7 +175,8 @@ impl Two {
         let queues = self.alpha.queues(&Default::default()).await.expect("it may look");
         let lanes = self.alpha.lanes(&Default::default()).await.expect("it may look");
         assert!(tasks.tasks.len() > 3 && !queues.queues.is_empty() && !lanes.lanes.is_empty());
-        format!("{tasks:#?} {queues:#?} {lanes:#?}")
+        let told = self.alpha.notifications(&Default::default()).await.expect("it may look");
+        format!("{tasks:#?} {queues:#?} {lanes:#?} {told:#?}")
     }
 }
 
@@ -200,6 +208,9 @@ async fn fill(alpha: &Client) -> Vec<Known> {
         }
         known.push(Known { id: got.id, token: got.token });
     }
+    let (url, events) = (format!("https://{MARK}.example.com/"), vec![EventKind::TaskDead]);
+    let told = NewNotification { url, events, ..NewNotification::default() };
+    alpha.put_notification("same", &told).await.expect("it is right");
     known
 }
 

@@ -8,7 +8,10 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use http::{HeaderMap, Method, StatusCode, Uri};
+use punctual::Timestamp;
+use punctual::clock::VirtualClock;
 use punctual_client::Client;
+use punctual_client::wire::Moment;
 use punctual_server::{Options, Reload, Server};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -34,6 +37,14 @@ impl World {
 
     pub async fn on(data: TempDir) -> World {
         World::with(data, |_| {}).await
+    }
+
+    /// A server whose clock stands at this time.
+    pub async fn at(time: &str) -> World {
+        let data = tempfile::tempdir().expect("the machine can do this");
+        let now: Moment = time.parse().expect("it is a time");
+        let clock = VirtualClock::at(Timestamp::from_micros(now.as_micros()));
+        World::with(data, |options| options.virtual_clock = Some(clock)).await
     }
 
     /// A server that is told more.

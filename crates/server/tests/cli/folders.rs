@@ -10,7 +10,7 @@ fn a_folder_is_verified_copied_and_restored() {
     }
     let (data, copy, back) = (server.data(), server.path("copy"), server.path("back"));
     let said = run(&["backup", &data, &copy]).with(8);
-    assert!(said.err.contains("cannot copy its folder while it runs yet"), "{said:#?}");
+    assert!(said.err.contains("asks the server for a copy while it runs"), "{said:#?}");
     assert_eq!(server.stop(), 0);
     assert_eq!(run(&["verify", &data, "--json"]).with(0).json()["live"], 2);
     run(&["backup", &data, &copy]).with(0);
@@ -18,6 +18,7 @@ fn a_folder_is_verified_copied_and_restored() {
     let restored = run(&["restore", &copy, &back, "--json"]).with(0).json();
     assert_eq!((&restored["waiting"], &restored["due"]), (&2.into(), &1.into()));
     assert_eq!(restored["first"].as_array().unwrap().len(), 1);
+    assert_eq!(restored["queues"][0]["queue"], "q");
     let said = run(&["verify", &back]).with(0);
     assert!(said.out.contains("All is well."), "{said:#?}");
 }
@@ -30,4 +31,34 @@ fn what_is_no_folder_is_said() {
     run(&["backup", &path("none"), &path("copy")]).with(4);
     assert!(!folder.path().join("none").exists(), "looking must not make it");
     run(&["restore", &path("none"), &path("copy")]).with(4);
+}
+
+#[test]
+fn a_server_is_copied_while_it_runs_and_the_copy_starts_on_hold() {
+    let mut server = Server::start();
+    server.run(&["task", "add", "q", "--delay", "0s", "--text", "due"]).with(0);
+    server.run(&["task", "add", "later", "--delay", "1h"]).with(0);
+    server.run(&["queue", "pause", "later"]).with(0);
+    let (copy, back) = (server.path("copy"), server.path("back"));
+    server.run(&["backup", &copy]).with(0);
+    let again = server.run(&["backup", &copy]).with(2);
+    assert!(again.err.contains("is not empty"), "{again:#?}");
+    // What comes after the copy is not in it.
+    server.run(&["task", "add", "q", "--delay", "0s"]).with(0);
+    assert_eq!(server.stop(), 0);
+    assert!(run(&["verify", &copy]).with(0).out.contains("2 tasks live"));
+    let said = run(&["restore", &copy, &back]).with(0);
+    assert!(said.out.contains("1 of them is due") && said.out.contains("on hold"), "{said:#?}");
+    let server = Server::on(server.folder.clone(), "back", &[]);
+    assert!(server.announcement.contains("hold   2 queues"), "{}", server.announcement);
+    assert_eq!(server.run(&["queue", "get", "q", "--json"]).with(0).json()["paused"], true);
+    let released = server.run(&["hold", "release"]).with(0);
+    assert!(released.out.contains("2 queues released"), "{released:#?}");
+    assert_eq!(
+        server.run(&["queue", "get", "later", "--json"]).with(0).json()["paused"],
+        true,
+        "as it was before"
+    );
+    assert_eq!(server.run(&["queue", "get", "q", "--json"]).with(0).json()["paused"], false);
+    assert_eq!(server.run(&["hold", "show"]).line(), "Nothing is on hold.");
 }

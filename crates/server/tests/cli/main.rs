@@ -7,6 +7,7 @@ mod config;
 mod example_workers;
 mod folders;
 mod keys;
+mod operation;
 mod program;
 mod tls;
 mod transcripts;

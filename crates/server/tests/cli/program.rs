@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -69,23 +70,32 @@ pub struct Server {
     pub url: String,
     /// All that it said when it began.
     pub announcement: String,
-    pub folder: TempDir,
+    pub folder: Arc<TempDir>,
 }
 
 impl Server {
     pub fn start() -> Server {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
+        Server::with(&[])
+    }
+
+    /// A server with more flags.
+    pub fn with(more: &[&str]) -> Server {
+        Server::on(Arc::new(tempfile::tempdir().unwrap()), "data", more)
+    }
+
+    /// A server on a data folder in this one.
+    pub fn on(folder: Arc<TempDir>, data: &str, more: &[&str]) -> Server {
+        let data = folder.path().join(data);
         let data = ["--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
-        Server::of(command(&["serve"]).args(data), folder)
+        Server::of(command(&["serve"]).args(data).args(more), folder)
     }
 
     /// A server that is told all it needs.
     pub fn start_with(args: &[&str]) -> Server {
-        Server::of(command(&["serve"]).args(args), tempfile::tempdir().unwrap())
+        Server::of(command(&["serve"]).args(args), Arc::new(tempfile::tempdir().unwrap()))
     }
 
-    fn of(command: &mut Command, folder: TempDir) -> Server {
+    fn of(command: &mut Command, folder: Arc<TempDir>) -> Server {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();

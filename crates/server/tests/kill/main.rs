@@ -1,5 +1,7 @@
 //! `kill -9` of a real server under load: nothing that was acknowledged is lost.
 
+mod callbacks;
+
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::cold::ColdTier;
 use super::disk::Disk;
 use super::frame::{FrameBuffer, Sequence};
+use super::gauges::JournalGauges;
 use super::journal::{AppendError, Class, Journal, Room};
 use super::shared::Shared;
 
@@ -45,15 +46,17 @@ enum Job {
 
 impl<D: Disk> Hand<D> {
     /// A thread that writes this journal.
-    pub fn thread(mut journal: Journal<D>) -> std::io::Result<Hand<D>>
+    pub fn thread(mut journal: Journal<D>, gauges: Arc<JournalGauges>) -> std::io::Result<Hand<D>>
     where
         Journal<D>: Send,
     {
         journal.prepare_in_background()?;
+        gauges.note(journal.usage());
         let (jobs, told) = sync_channel(JOBS_MAX);
         let work = move || {
             while let Ok(job) = told.recv() {
                 obey(&mut journal, job);
+                gauges.note(journal.usage());
             }
         };
         let thread = std::thread::Builder::new().name("punctual-journal".into()).spawn(work)?;

@@ -110,6 +110,11 @@ impl EmbeddedStore {
         self.store.journal_written()
     }
 
+    /// How full it is.
+    pub fn gauges(&self) -> super::Gauges {
+        self.store.gauges()
+    }
+
     /// Copies everything as it is at one moment into a new data folder, while the store goes on. The copy can be
     /// opened, verified and restored like any data folder. `progress` is told how much was copied so far.
     ///

@@ -9,6 +9,7 @@ use super::author::{Author, Refused};
 use super::cold::ColdTier;
 use super::disk::Disk;
 use super::draft::Draft;
+use super::gauges::JournalGauges;
 use super::journal::Class;
 use super::shared::Shared;
 use crate::StoreError;
@@ -23,11 +24,12 @@ pub(super) const FRAME_BYTES: usize = 256;
 pub struct JournaledKv<D: Disk, C> {
     pub(super) shared: Arc<Shared<C>>,
     pub(super) author: Arc<Mutex<Author<D, C>>>,
+    pub(super) gauges: Arc<JournalGauges>,
 }
 
 impl<D: Disk, C> Clone for JournaledKv<D, C> {
     fn clone(&self) -> Self {
-        JournaledKv { shared: self.shared.clone(), author: self.author.clone() }
+        JournaledKv { shared: self.shared.clone(), author: self.author.clone(), gauges: self.gauges.clone() }
     }
 }
 

@@ -12,6 +12,7 @@ use super::cold::ColdTier;
 use super::disk::Disk;
 use super::draft::Draft;
 use super::frame::Identity;
+use super::gauges::{Gauges, JournalGauges};
 use super::hand::Hand;
 use super::journal::{Class, Journal, OpenError, Options, Recovery};
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
@@ -65,26 +66,27 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         disk: D,
         cold: C,
         partitions: u16,
-        (journal, bounds): (Options, Bounds),
+        (options, bounds): (Options, Bounds),
         hands: Hands,
     ) -> Result<JournaledKv<D, C>, StoreError> {
         let mut layers = Layers::above(&cold, partitions)?;
-        let opened = Journal::open(disk, journal, layers.next, |_, records| layers.replay(records));
+        let opened = Journal::open(disk, options, layers.next, |_, records| layers.replay(records));
         let (journal, recovery) = opened?;
         layers.next = recovery.next;
         tie(&cold, journal.identity(), &recovery)?;
         let shared = Arc::new(Shared::new(cold, layers, hands));
         let frame_bytes_max = journal.frame_bytes_max();
+        let gauges = Arc::new(JournalGauges::new(&options));
         let (hand, checkpoint) = match hands {
             Hands::Inline => (Hand::Inline(Box::new(journal)), Checkpoint::inline()),
             Hands::Threads => {
-                let hand = Hand::thread(journal).map_err(no_thread)?;
+                let hand = Hand::thread(journal, gauges.clone()).map_err(no_thread)?;
                 let checkpoint = Checkpoint::thread(&shared, &hand).map_err(no_thread)?;
                 (hand, checkpoint)
             }
         };
         let author = Author::new(shared.clone(), hand, checkpoint, (bounds, frame_bytes_max));
-        Ok(JournaledKv { shared, author: Arc::new(Mutex::new(author)) })
+        Ok(JournaledKv { shared, author: Arc::new(Mutex::new(author)), gauges })
     }
 
     /// The store on what was opened, or a new one.
@@ -113,6 +115,22 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
     /// How many frames were written to the journal since it was opened, and their bytes.
     pub fn journal_written(&self) -> Written {
         self.kv.shared.written()
+    }
+
+    /// How full it is. Without a thread for the journal, that says nothing about it.
+    pub fn gauges(&self) -> Gauges {
+        let (reserve_bytes, reserve_wanted_bytes) = self.kv.gauges.reserve_bytes();
+        let memory_bytes = {
+            let layers = self.kv.shared.read();
+            layers.recent.bytes() + layers.sealed.as_ref().map_or(0, |sealed| sealed.bytes())
+        };
+        Gauges {
+            journal_bytes: self.kv.gauges.used_bytes(),
+            reserve_bytes,
+            reserve_wanted_bytes,
+            memory_bytes: memory_bytes as u64,
+            tables_bytes: self.kv.shared.cold.disk_bytes(),
+        }
     }
 
     pub(super) fn shared(&self) -> Arc<Shared<C>> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 use punctual_server::call::{Guard, Ports};
+use punctual_server::logs::{Filter, Format};
 use punctual_server::{Limits, Options, TlsFiles};
 use serde::Deserialize;
 
@@ -46,6 +47,15 @@ pub struct Settings {
     #[arg(long, value_name = "FILE", env = "PUNCTUAL_AUDIT")]
     #[serde(default, deserialize_with = "path")]
     pub audit: Option<PathBuf>,
+    /// What is logged to stderr: off, error, warn, info, debug or trace; or by module: info,punctual_server::api=debug
+    /// [default: warn]
+    #[arg(long, value_name = "LEVEL", env = "PUNCTUAL_LOG")]
+    #[serde(default, deserialize_with = "value")]
+    pub log: Option<Filter>,
+    /// How it is logged: text, or json, one object to a line [default: text]
+    #[arg(long, value_name = "FORMAT", env = "PUNCTUAL_LOG_FORMAT")]
+    #[serde(default, deserialize_with = "value")]
+    pub log_format: Option<Format>,
     #[command(flatten)]
     #[serde(default)]
     pub tls: TlsSettings,
@@ -152,7 +162,7 @@ impl Settings {
     }
 
     fn or(self, file: Settings) -> Settings {
-        or!(self, file, Settings { data, listen, drain, audit, tls, calls, limits })
+        or!(self, file, Settings { data, listen, drain, audit, log, log_format, tls, calls, limits })
     }
 
     /// Where the tasks are kept.
