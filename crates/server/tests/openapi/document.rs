@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::operation::{Operation, Schemas};
 use super::tidied::tidied;
-use super::{keys, queues, rest, tasks, work};
+use super::{keys, operating, queues, rest, tasks, work};
 
 const ABOUT: &str = "Tasks that run when they are due: calls at a given time, and work for those who come for it. \
     Bodies are JSON. Times go out in UTC, durations as ISO 8601. Unknown fields are refused. \
@@ -16,7 +16,8 @@ const ABOUT: &str = "Tasks that run when they are due: calls at a given time, an
 
 /// All operations.
 pub fn operations() -> Vec<Operation> {
-    [tasks::all(), work::all(), queues::all(), keys::all(), rest::all()].into_iter().flatten().collect()
+    let parts = [tasks::all(), work::all(), queues::all(), keys::all(), operating::all(), rest::all()];
+    parts.into_iter().flatten().collect()
 }
 
 /// The document.

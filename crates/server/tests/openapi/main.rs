@@ -3,6 +3,7 @@
 mod document;
 mod drift;
 mod keys;
+mod operating;
 mod operation;
 mod problems;
 mod queues;

@@ -77,6 +77,7 @@ pub fn tags() -> Value {
         {"name": "workers", "description": "Reserve tasks, and report on each by its token."},
         {"name": "queues", "description": "Settings that tasks share."},
         {"name": "lanes", "description": "Tasks of one lane run one at a time, in order."},
+        {"name": "notifications", "description": "Who is told of trouble."},
         {"name": "keys", "description": "Who may ask."},
         {"name": "server", "description": "The server itself."},
     ])
