@@ -110,7 +110,8 @@ impl Hosts {
         for _ in 0..HEALTHY {
             let late = late.clone();
             let heard = move |body: Bytes| {
-                let due = str::from_utf8(&body).ok().and_then(|due| due.trim_matches('"').parse::<i64>().ok());
+                let due =
+                    str::from_utf8(&body).ok().and_then(|due| due.trim_matches('"').parse::<i64>().ok());
                 let came = wall_now() - due.expect("it carries when it was due");
                 late.lock().expect("nobody panics").push(came);
                 async {}

@@ -52,7 +52,8 @@ async fn a_paused_queue_full_of_due_tasks_holds_up_no_other() {
     world.client.create("paused", &NewTask::new()).await.unwrap();
     world.client.pause_queue("paused").await.unwrap();
     for _ in 0..20 {
-        let made = world.client.creating("paused").minimal().many(&vec![NewTask::new(); 1_000]).await.unwrap();
+        let made =
+            world.client.creating("paused").minimal().many(&vec![NewTask::new(); 1_000]).await.unwrap();
         assert!(made.iter().all(|made| made.id().is_ok()));
     }
     let mut host = Target::answering(StatusCode::OK).await;
