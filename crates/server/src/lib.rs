@@ -7,6 +7,7 @@ mod audit;
 pub mod call;
 mod callbacks;
 mod calls;
+mod counts;
 mod delivery;
 mod error_pages;
 mod extras;

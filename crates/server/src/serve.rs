@@ -10,7 +10,7 @@ use std::time::Duration;
 use punctual::clock::Clock;
 use punctual::{EmbeddedStore, Error};
 use tokio::net::TcpListener;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::access::{Access, Room};
 use crate::api::router;
@@ -19,6 +19,7 @@ use crate::audit::{self, Audit};
 use crate::call::{Caller, CallerOptions, Guard};
 use crate::callbacks::send_results;
 use crate::calls::Calls;
+use crate::counts::keep_count;
 use crate::keys::{KeyTrouble, Keys};
 use crate::limits::Limits;
 use crate::listen::{self, BadTls, Tls, TlsFiles};
@@ -115,6 +116,8 @@ pub struct Server {
     scheduler: Scheduler,
     /// Sends results to those who asked for it.
     sending: AbortHandle,
+    /// Counts the tasks that earlier runs have left.
+    counting: JoinHandle<()>,
     tls: Option<Tls>,
     drain: Duration,
 }
@@ -160,7 +163,8 @@ impl Server {
         let app = App::new(scheduler.clone(), guard, watch, access);
         calls.begin(app.clone());
         let sending = tokio::spawn(send_results(app.clone(), ended)).abort_handle();
-        Ok(Server { listener, app, scheduler, sending, tls, drain: options.drain })
+        let counting = tokio::spawn(keep_count(app.clone()));
+        Ok(Server { listener, app, scheduler, sending, counting, tls, drain: options.drain })
     }
 
     /// Whether nobody gets in without a key.
@@ -180,7 +184,7 @@ impl Server {
 
     /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let Server { listener, app, scheduler, sending, tls, drain } = self;
+        let Server { listener, app, scheduler, sending, counting, tls, drain } = self;
         let told = app.clone();
         let told = async move {
             stop.await;
@@ -204,6 +208,8 @@ impl Server {
         app.access().audit.written().await;
         // It holds the store, which others may want to open now.
         sending.abort();
+        counting.abort();
+        counting.await.ok();
         stopped
     }
 }

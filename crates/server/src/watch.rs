@@ -6,6 +6,7 @@ use punctual::clock::Clock;
 use punctual::{Attempt, Change, EndedTask, Note, Observer, Task, WaitState};
 use tokio::sync::{broadcast, mpsc};
 
+use crate::counts::Counts;
 use crate::delivery::Delivery;
 use crate::metrics::Metrics;
 
@@ -35,6 +36,7 @@ pub struct Watch(Arc<Shared>);
 struct Shared {
     clock: Clock,
     metrics: Metrics,
+    counts: Counts,
     happenings: broadcast::Sender<Arc<Happening>>,
     results: mpsc::Sender<EndedTask>,
 }
@@ -44,12 +46,26 @@ impl Watch {
     pub fn new(clock: Clock) -> (Watch, mpsc::Receiver<EndedTask>) {
         let (results, wanted) = mpsc::channel(RESULTS_KEPT);
         let happenings = broadcast::Sender::new(HAPPENINGS_KEPT);
-        (Watch(Arc::new(Shared { clock, metrics: Metrics::default(), happenings, results })), wanted)
+        (
+            Watch(Arc::new(Shared {
+                clock,
+                metrics: Metrics::default(),
+                counts: Counts::default(),
+                happenings,
+                results,
+            })),
+            wanted,
+        )
     }
 
     /// What was counted.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// How many tasks each queue has.
+    pub fn counts(&self) -> &Counts {
+        &self.0.counts
     }
 
     /// Everything that happens from now on.
@@ -64,11 +80,19 @@ impl Observer for Watch {
         match note {
             Note::Started(attempt) => shared.started(attempt),
             Note::Reported(_, outcome) => shared.metrics.reported(outcome),
-            Note::Recorded(_, changes) => changes.iter().for_each(|change| shared.recorded(change)),
-            Note::PartitionTaken(_) => shared.metrics.partitions(1),
-            Note::PartitionLost(_) | Note::PartitionReloaded(_) | Note::PartitionReleased(_) => {
-                shared.metrics.partitions(-1);
+            Note::Recorded(fence, changes) => {
+                shared.counts.recorded(fence.partition, changes);
+                changes.iter().for_each(|change| shared.recorded(change));
             }
+            Note::PartitionTaken(_) => {
+                shared.metrics.partitions(1);
+                shared.counts.taken();
+            }
+            Note::PartitionReloaded(_) => {
+                shared.metrics.partitions(-1);
+                shared.counts.lost();
+            }
+            Note::PartitionLost(_) | Note::PartitionReleased(_) => shared.metrics.partitions(-1),
             Note::ClockStepped(_) => shared.metrics.clock_step(),
             Note::StoreTrouble(trouble) => {
                 shared.metrics.store_trouble();
@@ -85,6 +109,7 @@ impl Shared {
         // Only the first attempt has a time that was promised: later ones wait as long as their retry policy says.
         let is_first = attempt.token.attempt == 1;
         self.metrics.started(is_first.then(|| self.clock.now().wall.since(attempt.spec.at)));
+        self.counts.started(attempt);
         self.tell(|| Happening::Started(attempt.clone()));
     }
 

@@ -2,19 +2,56 @@
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use http::Method;
 use punctual_client::wire;
 
 use super::failure::{Failure, name_instance};
 use super::list::Verb;
-use super::{call_at, create, events, keys, lanes, list, pages, queues, tasks, work};
+use super::{call_at, create, events, keys, lanes, list, pages, queues, tasks, verbs, work};
 use crate::access::door;
 use crate::app::App;
 
 /// The whole of the API. What it takes to be answered at each path is in `access/table.rs`.
 pub fn router(app: App) -> Router {
-    Router::new()
+    routes()
+        .router
+        .fallback(async || Failure::no_such_path())
+        .method_not_allowed_fallback(async |method: Method| Failure::no_such_method(&method))
+        .layer(from_fn_with_state(app.clone(), door))
+        .layer(from_fn(verbs::are_posted))
+        .layer(from_fn(name_instance))
+        .with_state(app)
+}
+
+/// The paths that the router knows. A test compares them with the document for programs.
+pub fn paths() -> Vec<&'static str> {
+    routes().paths
+}
+
+/// A router that remembers its paths.
+#[derive(Default)]
+struct Routes {
+    router: Router<App>,
+    paths: Vec<&'static str>,
+}
+
+impl Routes {
+    fn route(mut self, path: &'static str, to: MethodRouter<App>) -> Routes {
+        self.router = self.router.route(path, to);
+        self.paths.push(path);
+        self
+    }
+
+    fn merge(mut self, other: Routes) -> Routes {
+        self.router = self.router.merge(other.router);
+        self.paths.extend(other.paths);
+        self
+    }
+}
+
+fn routes() -> Routes {
+    Routes::default()
         .merge(of_tasks())
         .merge(of_queues())
         .route("/schedule", post(call_at::schedule))
@@ -29,15 +66,11 @@ pub fn router(app: App) -> Router {
         .route("/healthz", get(pages::healthz))
         .route("/readyz", get(pages::readyz))
         .route("/errors/{code}", get(pages::error))
-        .fallback(async || Failure::no_such_path())
-        .method_not_allowed_fallback(async |method: Method| Failure::no_such_method(&method))
-        .layer(from_fn_with_state(app.clone(), door))
-        .layer(from_fn(name_instance))
-        .with_state(app)
+        .route("/openapi.json", get(pages::openapi))
 }
 
-fn of_tasks() -> Router<App> {
-    Router::new()
+fn of_tasks() -> Routes {
+    Routes::default()
         .route("/v1/tasks", get(list::list))
         .route("/v1/tasks:cancel", post(async |asker, body| list::by_filter(asker, Verb::Cancel, body).await))
         .route("/v1/tasks:retry", post(async |asker, body| list::by_filter(asker, Verb::Retry, body).await))
@@ -54,9 +87,9 @@ fn of_tasks() -> Router<App> {
         .route("/v1/tasks/{id}/kick", post(work::kick))
 }
 
-fn of_queues() -> Router<App> {
+fn of_queues() -> Routes {
     let queue = get(queues::get).put(queues::put).patch(queues::patch).delete(queues::delete);
-    Router::new()
+    Routes::default()
         .route("/v1/queues", get(queues::list))
         .route("/v1/queues/{queue}", queue.post(queues::act))
         .route("/v1/queues/{queue}/stats", get(queues::stats))

@@ -6,6 +6,7 @@ mod calls;
 mod isolation;
 mod keys;
 mod limits;
+mod lines;
 mod namespaces;
 mod queues;
 mod tasks;

@@ -58,7 +58,7 @@ impl Known {
         }
         match (method, path) {
             ("GET", "/errors/{code}") => Some(vec![("/errors/not_found".into(), String::new(), Open)]),
-            ("GET", "/healthz" | "/readyz") => one(json!({}), Open),
+            ("GET", "/healthz" | "/openapi.json" | "/readyz") => one(json!({}), Open),
             ("GET", "/metrics") => one(json!({}), Forbidden),
             ("GET" | "POST", "/v1/keys") | ("POST" | "DELETE", "/v1/keys/{id}") => one(json!({}), Forbidden),
             ("GET", "/v1/events") => one(json!({}), Elsewhere),

@@ -4,6 +4,7 @@
 
 mod changes;
 mod config;
+mod example_workers;
 mod folders;
 mod keys;
 mod program;
