@@ -3,6 +3,7 @@
 use futures_util::StreamExt;
 use punctual_client::Client;
 use punctual_client::wire::{EventQuery, NewKey, NewTask, PageQuery, RotateKey, Scope};
+use punctual_server::{Need, PATHS};
 
 use super::world::{World, secs};
 
@@ -83,6 +84,40 @@ async fn a_key_does_what_its_scopes_say_and_nothing_else() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn every_path_refuses_whoever_has_no_key_or_not_the_scope() {
+    let world = World::new().await;
+    let (_, admin) = key(&world.client, "default", &[Scope::Admin]).await;
+    let admin = world.client_with(&admin);
+    for needed in Scope::ALL {
+        // Every scope but the one that is needed, and but the one that is all of them.
+        let others = Scope::ALL.iter().copied().filter(|scope| scope != needed && *scope != Scope::Admin);
+        let (_, others) = key(&admin, "default", &others.collect::<Vec<_>>()).await;
+        let bearer = format!("Bearer {others}");
+        let paths = PATHS.iter().flat_map(|(path, methods)| methods.iter().map(move |line| (path, line)));
+        for (path, (method, _)) in paths.filter(|(_, (_, need))| *need == Need::Scope(*needed)) {
+            let verb = match (*method, *path) {
+                ("POST", "/v1/tasks/{id}") => ":run",
+                ("POST", "/v1/queues/{queue}") => ":pause",
+                ("POST", "/v1/keys/{id}") => ":rotate",
+                _ => "",
+            };
+            let at = path.replace("{id}", "x").replace("{queue}", "q") + verb;
+            let answer = world.ask(method, &at, "{}").await;
+            assert_eq!(answer.problem(), (401, "key_missing".to_owned()), "{method} {at}");
+            let answer = world.ask_with(method, &at, &[("authorization", &bearer)], b"{}").await;
+            assert_eq!(answer.problem(), (403, "scope_missing".to_owned()), "{method} {at} needs {needed}");
+        }
+    }
+    let open: Vec<&str> =
+        PATHS.iter().filter(|(_, lines)| lines[0].1 == Need::Nothing).map(|(path, _)| *path).collect();
+    assert_eq!(
+        open,
+        ["/errors/{code}", "/healthz", "/openapi.json", "/readyz"],
+        "nothing else is for everybody"
+    );
 }
 
 #[tokio::test]

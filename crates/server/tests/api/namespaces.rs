@@ -62,7 +62,8 @@ impl Known {
             ("GET", "/errors/{code}") => Some(vec![("/errors/not_found".into(), String::new(), Open)]),
             ("GET", "/healthz" | "/openapi.json" | "/readyz" | "/v1/clock") => one(json!({}), Open),
             ("GET", "/metrics" | "/v1/hold") => one(json!({}), Forbidden),
-            ("GET" | "POST", "/v1/keys") | ("POST" | "DELETE", "/v1/keys/{id}") => one(json!({}), Forbidden),
+            ("GET" | "POST", "/v1/keys") | ("DELETE", "/v1/keys/{id}") => one(json!({}), Forbidden),
+            ("POST", "/v1/keys/{id}") => Some(vec![(at(":rotate"), String::new(), Forbidden)]),
             ("POST", "/v1/backup" | "/v1/hold:release" | "/v1/clock:advance") => one(json!({}), Forbidden),
             ("GET" | "DELETE", "/v1/notifications/{name}") => one(json!({}), Own),
             ("PUT", "/v1/notifications/{name}") => {

@@ -106,3 +106,12 @@ fn a_server_is_started_with_a_file() {
     assert!(Path::new(&data).is_dir());
     assert_eq!(server.stop(), 0);
 }
+
+#[test]
+fn an_audit_that_cannot_be_written_is_told_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+    let said = run(&[&serve[..], &["--audit", "/nowhere/audit.jsonl"]].concat()).with(1);
+    assert!(said.err.contains("the audit cannot be written to /nowhere/audit.jsonl"), "{}", said.err);
+}
