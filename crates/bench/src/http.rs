@@ -9,6 +9,7 @@ mod calls;
 mod child;
 mod connection;
 mod enqueue;
+mod isolation;
 mod pull;
 
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub struct Options {
     /// A folder on the disk that is to be measured. What it makes there is removed at the end.
     #[arg(long, default_value = "target/http-bench")]
     folder: PathBuf,
-    /// Only parts with this in their name: enqueue, pull, calls.
+    /// Only parts with this in their name: enqueue, pull, calls, isolation.
     #[arg(long)]
     only: Option<String>,
     /// How often each is measured in turns with its limit; the median counts.
@@ -39,6 +40,9 @@ pub struct Options {
     /// How many tasks are reserved and acknowledged, and how many calls are made.
     #[arg(long, default_value_t = 100_000)]
     tasks: usize,
+    /// How many tasks are due in the paused queue when isolation is measured.
+    #[arg(long, default_value_t = 100_000)]
+    behind: usize,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -53,7 +57,7 @@ pub struct Bench<'a> {
 }
 
 const LIMIT: &str = "Limit: a bare axum server that reads the same JSON, asked by the same generator; for calls, a bare \
-                     hyper client that makes the same ones.";
+                     hyper client that makes the same ones; for isolation, the same with nothing beside it.";
 
 pub fn run(options: &Options) {
     let folder = options.folder.join(format!("run-{}", std::process::id()));
@@ -71,6 +75,9 @@ pub fn run(options: &Options) {
         }
         if bench.wants("calls") {
             calls::run(&mut bench).await;
+        }
+        if bench.wants("isolation") {
+            isolation::run(&mut bench).await;
         }
     });
     bench.progress.finish_and_clear();

@@ -61,6 +61,7 @@ const PAGES: &[(&str, &str)] = pages![
     "task_ended",
     "task_exists",
     "task_id_invalid",
+    "task_not_failed",
     "task_not_found",
     "task_running",
     "time_out_of_range",

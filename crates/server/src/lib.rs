@@ -7,6 +7,7 @@ mod audit;
 mod blocked;
 pub mod call;
 mod calls;
+mod counts;
 mod debts;
 mod delivery;
 mod error_pages;

@@ -9,7 +9,7 @@ use crate::units::{KIB, MIB};
 pub struct Limits {
     /// How many connections are open at once. More are answered with 503, and closed.
     pub connections_max: u32,
-    /// How long a connection may be open without a request.
+    /// How long a connection may be open without a request, or without taking anything of its answer.
     pub idle_max: Duration,
     /// How long the head of a request may take, from its first byte; a TLS handshake too.
     pub head_timeout: Duration,

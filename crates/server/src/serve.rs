@@ -10,7 +10,7 @@ use std::time::Duration;
 use punctual::clock::{Clock, VirtualClock};
 use punctual::{EmbeddedStore, Error};
 use tokio::net::TcpListener;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::access::{Access, Room};
 use crate::api::router;
@@ -19,6 +19,7 @@ use crate::audit::{self, Audit};
 use crate::blocked::{self, BlockedLanes};
 use crate::call::{Caller, CallerOptions, Guard};
 use crate::calls::Calls;
+use crate::counts::keep_count;
 use crate::debts::{Debts, settle_all};
 use crate::keys::{KeyTrouble, Keys};
 use crate::lateness::watch_lateness;
@@ -120,6 +121,8 @@ pub struct Server {
     scheduler: Scheduler,
     /// What goes on beside the requests: settling what is owed, looking for lateness, counting blocked lanes.
     beside: [AbortHandle; 3],
+    /// Counts the tasks that earlier runs have left.
+    counting: JoinHandle<()>,
     tls: Option<Tls>,
     drain: Duration,
 }
@@ -174,8 +177,9 @@ impl Server {
             tokio::spawn(watch_lateness(app.clone())).abort_handle(),
             tokio::spawn(blocked::read_all(app.clone(), taken)).abort_handle(),
         ];
+        let counting = tokio::spawn(keep_count(app.clone()));
         tracing::info!(%address, data = %options.data.display(), version = env!("CARGO_PKG_VERSION"), "started");
-        Ok(Server { listener, app, scheduler, beside, tls, drain: options.drain })
+        Ok(Server { listener, app, scheduler, beside, counting, tls, drain: options.drain })
     }
 
     /// Whether nobody gets in without a key.
@@ -200,7 +204,7 @@ impl Server {
 
     /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let Server { listener, app, scheduler, beside, tls, drain } = self;
+        let Server { listener, app, scheduler, beside, counting, tls, drain } = self;
         let told = app.clone();
         let told = async move {
             stop.await;
@@ -225,6 +229,8 @@ impl Server {
         app.access().audit.written().await;
         // They hold the store, which others may want to open now.
         beside.iter().for_each(AbortHandle::abort);
+        counting.abort();
+        counting.await.ok();
         tracing::info!("stopped");
         stopped
     }

@@ -8,6 +8,7 @@ use punctual::{Attempt, Change, EndState, EndedTask, Note, Observer, PartitionId
 use tokio::sync::broadcast;
 
 use crate::blocked::BlockedLanes;
+use crate::counts::Counts;
 use crate::debts::Debts;
 use crate::lateness::LateStarts;
 use crate::metrics::Metrics;
@@ -37,6 +38,7 @@ pub struct Watch(Arc<Shared>);
 struct Shared {
     clock: Clock,
     metrics: Metrics,
+    counts: Counts,
     happenings: broadcast::Sender<Arc<Happening>>,
     debts: Debts,
     blocked: BlockedLanes,
@@ -50,6 +52,7 @@ impl Watch {
         Watch(Arc::new(Shared {
             clock,
             metrics: Metrics::default(),
+            counts: Counts::default(),
             happenings: broadcast::Sender::new(HAPPENINGS_KEPT),
             debts,
             blocked,
@@ -83,6 +86,11 @@ impl Watch {
         &self.0.metrics
     }
 
+    /// How many tasks each queue has.
+    pub fn counts(&self) -> &Counts {
+        &self.0.counts
+    }
+
     /// Everything that happens from now on.
     pub fn listen(&self) -> broadcast::Receiver<Arc<Happening>> {
         self.0.happenings.subscribe()
@@ -96,6 +104,7 @@ impl Observer for Watch {
             Note::Started(attempt) => shared.started(attempt),
             Note::Reported(_, outcome) => shared.metrics.reported(outcome),
             Note::Recorded(fence, changes) => {
+                shared.counts.recorded(fence.partition, changes);
                 for change in changes {
                     shared.blocked.recorded(fence.partition, change);
                     shared.recorded(fence.partition, change);
@@ -104,6 +113,7 @@ impl Observer for Watch {
             Note::PartitionTaken(fence) => {
                 tracing::debug!(partition = fence.partition.0, epoch = fence.epoch.0, "a partition is ours");
                 shared.metrics.taken(fence);
+                shared.counts.taken();
                 shared.blocked.taken(fence.partition);
                 shared.debts.look_through(fence.partition);
             }
@@ -111,6 +121,9 @@ impl Observer for Watch {
             | Note::PartitionReloaded(partition)
             | Note::PartitionReleased(partition) => {
                 tracing::debug!(partition = partition.0, ?note, "a partition is not ours");
+                if matches!(note, Note::PartitionReloaded(_)) {
+                    shared.counts.lost();
+                }
                 shared.metrics.gone(partition);
                 shared.blocked.gone(partition);
             }
@@ -148,6 +161,7 @@ impl Shared {
         if let Some(lateness) = lateness.filter(|_| self.notifications.wanted().lateness) {
             self.late_starts.add(attempt, lateness);
         }
+        self.counts.started(attempt);
         self.tell(|| Happening::Started(attempt.clone()));
     }
 

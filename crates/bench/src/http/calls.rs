@@ -12,6 +12,7 @@ use super::Bench;
 use super::child::{clean, own_program, printed};
 use super::connection::{Connection, request};
 use super::enqueue::create;
+use super::isolation::bound;
 use crate::report::Row;
 use crate::stopwatch::Stopwatch;
 
@@ -56,8 +57,7 @@ async fn target(counted: Arc<Counted>) -> SocketAddr {
         let counted = counted.clone();
         async move { counted.count() }
     };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
-    let address = listener.local_addr().expect("it has an address");
+    let (listener, address) = bound().await;
     tokio::spawn(async move { axum::serve(listener, Router::new().route("/", post(heard))).await });
     address
 }

@@ -61,7 +61,11 @@ pub async fn run(bench: &mut Bench<'_>) {
 }
 
 pub fn create(body: &str) -> Vec<u8> {
-    request("POST", "/v1/queues/bench/tasks", "Prefer: return=minimal\r\n", body)
+    create_in("bench", body)
+}
+
+pub fn create_in(queue: &str, body: &str) -> Vec<u8> {
+    request("POST", &format!("/v1/queues/{queue}/tasks"), "Prefer: return=minimal\r\n", body)
 }
 
 /// Tasks a second, when each connection sends its next request as soon as the last one is answered.

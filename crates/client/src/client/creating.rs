@@ -101,6 +101,28 @@ impl Creating {
             }
             Ok(Frame::data(Bytes::from(piece)))
         });
+        self.results_of(pieces).await
+    }
+
+    /// Makes a task of each line that comes, in pieces that may end anywhere. They are JSON already, and are not looked
+    /// into. The results come in order, one for each line that is not empty.
+    pub async fn lines<S>(
+        &self,
+        pieces: S,
+    ) -> Result<impl Stream<Item = Result<CreateResult, Error>> + Send + 'static, Error>
+    where
+        S: Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static,
+    {
+        self.results_of(pieces.map(|piece| piece.map(Frame::data))).await
+    }
+
+    async fn results_of<S>(
+        &self,
+        pieces: S,
+    ) -> Result<impl Stream<Item = Result<CreateResult, Error>> + Send + 'static, Error>
+    where
+        S: Stream<Item = Result<Frame<Bytes>, std::io::Error>> + Send + 'static,
+    {
         let answer = self.asking(self.is_minimal).lines(pieces).open().await?;
         let results = lines_of(answer, LINE_BYTES_MAX).filter_map(async |line| match line {
             Ok(line) if line.trim_ascii().is_empty() => None,

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::json::Json;
 use super::retry::Retry;
+#[cfg(feature = "openapi")]
+use super::schema::{Headers, Id, Method, QueueName, Url};
 use super::span::Span;
 use super::task::{OnConflict, State};
 use super::time::{Moment, Time};
@@ -17,9 +19,11 @@ use super::two_way::present;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CallAt {
     /// Where.
+    #[cfg_attr(feature = "openapi", schema(value_type = Url))]
     pub url: String,
     /// The method of the call; POST if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Method>))]
     pub verb: Option<String>,
     /// What is sent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -29,21 +33,27 @@ pub struct CallAt {
     pub execution_date_time: Time,
     /// The zone of the time, if it does not say where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = "Europe/Paris"))]
     pub timezone: Option<String>,
     /// Besides the ones that Punctual sends.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Headers))]
     pub headers: BTreeMap<String, String>,
     /// Tasks of one lane run one at a time, in order of their time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub lane: Option<String>,
     /// The same key, lane and time again is the same task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub unique_key: Option<String>,
     /// A name to find it by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub name: Option<String>,
     /// The queue it waits in; `default` if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<QueueName>))]
     pub queue: Option<String>,
     /// How it is tried again, when not as its queue says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,6 +63,7 @@ pub struct CallAt {
     pub timeout: Option<Span>,
     /// A URL that is sent the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Url>))]
     pub callback: Option<String>,
     /// What happens when a task of the same unique key, lane and time is there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,6 +75,7 @@ pub struct CallAt {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduledCall {
     /// The task's id.
+    #[cfg_attr(feature = "openapi", schema(value_type = Id))]
     pub id: String,
     /// Where.
     pub url: String,

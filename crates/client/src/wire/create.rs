@@ -5,6 +5,8 @@ use serde_json::value::RawValue;
 
 use super::body::{self, BodyFault};
 use super::problem::Problem;
+#[cfg(feature = "openapi")]
+use super::schema::Id;
 use super::task::{NewTask, Task};
 
 /// So many tasks fit into one batch.
@@ -16,6 +18,7 @@ pub const BATCH_MAX: usize = 10_000;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NewTasks {
     /// In order; up to 10,000.
+    #[cfg_attr(feature = "openapi", schema(max_items = 10_000))]
     pub tasks: Vec<NewTask>,
 }
 
@@ -41,10 +44,15 @@ impl<'a> Creation<'a> {
         if !begins_with_tasks(bytes) {
             return body::read(bytes).map(|task| Creation::One(Box::new(task)));
         }
-        match serde_json::from_slice::<RawTasks<'_>>(bytes) {
-            Ok(many) => Ok(Creation::Many(many.tasks)),
-            Err(error) => Err(body::fault_of(&error)),
-        }
+        read_items(bytes).map(Creation::Many)
+    }
+}
+
+/// The items of `{"tasks": […]}`, to be read each on its own: see [`body::read`].
+pub fn read_items(bytes: &[u8]) -> Result<Vec<&RawValue>, BodyFault> {
+    match serde_json::from_slice::<RawTasks<'_>>(bytes) {
+        Ok(items) => Ok(items.tasks),
+        Err(error) => Err(body::fault_of(&error)),
     }
 }
 
@@ -87,6 +95,7 @@ impl CreateResult {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TaskId {
     /// What to ask for it by.
+    #[cfg_attr(feature = "openapi", schema(value_type = Id))]
     pub id: String,
 }
 

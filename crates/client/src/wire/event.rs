@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "openapi")]
+use super::schema::{SigningSecret, Url};
 use super::span::Span;
 use super::task::Task;
 use super::time::Moment;
@@ -104,6 +106,7 @@ impl fmt::Display for EventKind {
 /// The query of a request that listens to events.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EventQuery {
     /// Only of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,8 +122,10 @@ pub struct EventQuery {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NewNotification {
     /// Where to send it.
+    #[cfg_attr(feature = "openapi", schema(value_type = Url))]
     pub url: String,
     /// Of what.
+    #[cfg_attr(feature = "openapi", schema(min_items = 1))]
     pub events: Vec<EventKind>,
     /// Only of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +135,7 @@ pub struct NewNotification {
     pub lateness_over: Option<Span>,
     /// What it is signed with. Never shown again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<SigningSecret>))]
     pub secret: Option<String>,
 }
 

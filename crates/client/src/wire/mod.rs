@@ -30,7 +30,7 @@ pub use body::{BodyFault, read};
 pub use call_at::{CallAt, CallStatus, ScheduledCall};
 pub use change::Change;
 pub use clock::{AdvanceClock, Advanced, Clock, ClockKind};
-pub use create::{BATCH_MAX, CreateResult, Creation, NewTasks, Results, TaskId};
+pub use create::{BATCH_MAX, CreateResult, Creation, NewTasks, Results, TaskId, read_items};
 pub use event::{Event, EventData, EventKind, EventQuery, NewNotification, Notification, NotificationPage};
 pub use hold::{HeldQueue, Hold};
 pub use json::{Base64, Json};
@@ -38,7 +38,7 @@ pub use key::{Key, KeyPage, MadeKey, NewKey, RotateKey, Scope, UnknownScope};
 pub use nearest::{UnknownField, nearest, unknown_field};
 pub use problem::{FieldError, Problem, code};
 pub use queue::{
-    Conflict, HttpTarget, Lane, LaneName, LanePage, LaneQuery, OnExhausted, Past, Queue, QueuePage,
+    Conflict, Flow, HttpTarget, Lane, LaneName, LanePage, LaneQuery, OnExhausted, Past, Queue, QueuePage,
     QueueSettings, QueueStats, QueueTarget, Rate, Retention, Success,
 };
 pub use retry::{Retry, RetryPreset, RetryRule};

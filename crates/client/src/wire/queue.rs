@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::change::Change;
 use super::retry::{Retry, RetryTwin};
+#[cfg(feature = "openapi")]
+use super::schema::{Headers, Method, SigningSecret, StatusPattern, Url};
 use super::span::Span;
 use super::task::{State, Task};
 use super::time::Moment;
@@ -31,7 +33,7 @@ pub struct QueueSettings {
     pub on_exhausted: Change<OnExhausted>,
     /// 0 goes first, 9 last. Decided when the queue is made.
     #[serde(default, skip_serializing_if = "Change::is_keep")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<u8>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<u8>, maximum = 9))]
     pub priority: Change<u8>,
     /// All tasks in one partition, so that the limits are exact in a cluster. Decided when the queue is made.
     #[serde(default, skip_serializing_if = "Change::is_keep")]
@@ -39,7 +41,7 @@ pub struct QueueSettings {
     pub pinned: Change<bool>,
     /// How many attempts may run at once.
     #[serde(default, skip_serializing_if = "Change::is_keep")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<u32>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<u32>, minimum = 1, maximum = 4_294_967_295_i64))]
     pub concurrency: Change<u32>,
     /// How many attempts may start in a time.
     #[serde(default, skip_serializing_if = "Change::is_keep")]
@@ -63,7 +65,7 @@ pub struct QueueSettings {
     pub retention: Change<Retention>,
     /// What calls are signed with, the newest first. Never shown again.
     #[serde(default, skip_serializing_if = "Change::is_keep")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<SigningSecret>>))]
     pub secrets: Change<Vec<String>>,
     /// Which answers of a called server mean what.
     #[serde(default, skip_serializing_if = "Change::is_keep")]
@@ -108,12 +110,15 @@ two_way! {
     #[derive(Clone, PartialEq, Eq, Debug, Default)]
     pub struct HttpTarget, twin HttpTargetTwin {
         /// Where.
+        #[cfg_attr(feature = "openapi", schema(value_type = Url))]
         pub url: String,
         /// POST if nothing is said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<Method>))]
         pub method: Option<String>,
         /// Besides the ones that Punctual sends.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Headers))]
         pub headers: BTreeMap<String, String>,
     }
 }
@@ -123,11 +128,13 @@ two_way! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Rate, twin RateTwin {
         /// How many.
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000_000))]
         pub starts: u32,
         /// In how long.
         pub per: Span,
         /// How many at once after a rest; `starts` if nothing is said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000))]
         pub burst: Option<u32>,
     }
 }
@@ -157,9 +164,11 @@ two_way! {
     pub struct Success, twin SuccessTwin {
         /// These are success: `"204"`, or `"2xx"` for a whole class.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<StatusPattern>>))]
         pub codes: Option<Vec<String>>,
         /// These end all attempts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<StatusPattern>>))]
         pub give_up: Option<Vec<String>>,
         /// When 409 means that it was done before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,6 +232,7 @@ pub struct Queue {
     /// What happens when the attempts run out.
     pub on_exhausted: OnExhausted,
     /// 0 goes first, 9 last.
+    #[cfg_attr(feature = "openapi", schema(maximum = 9))]
     pub priority: u8,
     /// Whether all its tasks are in one partition.
     #[serde(default)]
@@ -275,10 +285,17 @@ pub struct QueueStats {
     /// Nothing starts while this is set.
     #[serde(default)]
     pub paused: bool,
+    /// How many tasks wait: for their time, for a retry, or for whatever keeps them from starting. Left out while those
+    /// of earlier runs are still being counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u64>,
     /// How many tasks are in each state. A state that is not counted is left out.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, u64>))]
     pub tasks: BTreeMap<State, u64>,
+    /// What came and went since the server began.
+    #[serde(default)]
+    pub flow: Flow,
     /// When the first task is due, or was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_at: Option<Moment>,
@@ -287,9 +304,31 @@ pub struct QueueStats {
     pub lateness: Option<Span>,
 }
 
+/// What came and went since the server began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Flow {
+    /// Tasks that were made.
+    #[serde(default)]
+    pub created: u64,
+    /// Tasks that succeeded.
+    #[serde(default)]
+    pub succeeded: u64,
+    /// Tasks that were given up.
+    #[serde(default)]
+    pub dead: u64,
+    /// Tasks that were cancelled.
+    #[serde(default)]
+    pub cancelled: u64,
+    /// Tasks that were not started in time.
+    #[serde(default)]
+    pub expired: u64,
+}
+
 /// The query of a request that lists lanes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LaneQuery {
     /// Only of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -299,6 +338,7 @@ pub struct LaneQuery {
     pub blocked: Option<bool>,
     /// How many to a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000))]
     pub limit: Option<u32>,
     /// Where the page begins: `next` of the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -65,9 +65,11 @@ two_way! {
         pub max: Option<Span>,
         /// What each wait is multiplied with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 100))]
         pub factor: Option<f64>,
         /// How many attempts in all, the first one included.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 4_294_967_295_i64))]
         pub attempts: Option<u32>,
         /// Give up when the task has been due for so long.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,10 +13,10 @@ use super::time::{Moment, Time};
 
 /// A type that is text on the wire.
 macro_rules! described_as_text {
-    ($type:ident, $name:literal, $format:expr, $example:literal, $about:literal) => {
+    ($type:ident, $format:expr, $length_max:expr, $pattern:expr, $example:literal, $about:literal) => {
         impl ToSchema for $type {
             fn name() -> Cow<'static, str> {
-                Cow::Borrowed($name)
+                Cow::Borrowed(stringify!($type))
             }
         }
 
@@ -25,6 +25,8 @@ macro_rules! described_as_text {
                 ObjectBuilder::new()
                     .schema_type(Type::String)
                     .format($format)
+                    .max_length($length_max)
+                    .pattern($pattern)
                     .description(Some($about))
                     .examples([$example])
                     .into()
@@ -33,34 +35,101 @@ macro_rules! described_as_text {
     };
 }
 
+/// Text that is only text to Rust. It has a name in the document, so that its rule is told once.
+macro_rules! named_text {
+    ($($type:ident, $length_max:expr, $pattern:expr, $example:literal, $about:literal;)*) => {
+        $(
+            #[doc = $about]
+            pub(crate) struct $type;
+            described_as_text!($type, None, $length_max, Some($pattern), $example, $about);
+        )*
+    };
+}
+
+/// A day, a time of day, and perhaps an offset and a zone.
+const TIME: &str = concat!(
+    "^(19[7-9][0-9]|[2-9][0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+    "[Tt ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]{1,9})?)?",
+    r"([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])?(\[[A-Za-z0-9_/+:-]{1,64}\])?$"
+);
+
+/// Weeks, or days, hours, minutes and seconds; or short.
+const SPAN: &str = concat!(
+    "^(P[0-9]{1,9}[WD]",
+    "|P([0-9]{1,9}D)?T([0-9]{1,9}H)?([0-9]{1,9}M)?[0-9]{1,9}([.][0-9]{1,9})?S",
+    "|P([0-9]{1,9}D)?T([0-9]{1,9}H)?[0-9]{1,9}M|P([0-9]{1,9}D)?T[0-9]{1,9}H",
+    "|([0-9]{1,9}w)?([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?[0-9]{1,9}(s|ms|us)",
+    "|([0-9]{1,9}w)?([0-9]{1,9}d)?([0-9]{1,9}h)?[0-9]{1,9}m",
+    "|([0-9]{1,9}w)?([0-9]{1,9}d)?[0-9]{1,9}h|([0-9]{1,9}w)?[0-9]{1,9}d|[0-9]{1,9}w)$"
+);
+
 described_as_text!(
     Moment,
-    "Moment",
     Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)),
+    None,
+    None::<&str>,
     "2026-11-16T08:00:00.000000Z",
     "A moment, in UTC with microseconds."
 );
 described_as_text!(
     Time,
-    "Time",
     None,
+    Some(128),
+    Some(TIME),
     "2026-11-16T09:00:00+01:00",
     "RFC 3339 with an offset, RFC 9557 with a zone, or civil time with `timezone` beside it."
 );
 described_as_text!(
     Span,
-    "Span",
     None,
+    Some(128),
+    Some(SPAN),
     "PT1M30S",
     "A duration: ISO 8601, or short like `1h30m`. A number without a unit is refused."
 );
 described_as_text!(
     Base64,
-    "Base64",
     Some(SchemaFormat::KnownFormat(KnownFormat::Byte)),
+    None,
+    Some("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"),
     "aGVsbG8=",
     "Bytes, as base64 with padding (RFC 4648)."
 );
+
+named_text! {
+    Id, None, "^[0-9a-hjkmnp-tv-z]{40}$", "0000e8r00000000g1pq40j9k3r50000000000041", "A task's id.";
+    QueueName, Some(100), "^[A-Za-z0-9_.-]{1,100}$", "mail", "A queue's name: letters, digits, `_`, `-` and `.`.";
+    Token, None, "^[0-9]{1,20}[.][0-9]{1,10}$", "1.1", "Names an attempt. It comes with the task.";
+    Url, Some(2_048), r"^[hH][tT][tT][pP][sS]?://[^\s\\#@]+$", "http://127.0.0.1:8000/hook", "An address to be called: http or https, without user, password and fragment.";
+    Method, Some(32), "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$", "POST", "Any HTTP method but CONNECT.";
+    SigningSecret, Some(100), "^whsec_[A-Za-z0-9+/]{32,86}={0,2}$", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "24 to 64 bytes in base64, as Standard Webhooks writes them.";
+    StatusPattern, Some(3), "^[1-5]([0-9]{2}|xx)$", "2xx", "A status, or `2xx` for a whole class.";
+}
+
+/// Headers of a call.
+pub(crate) struct Headers;
+
+impl ToSchema for Headers {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Headers")
+    }
+}
+
+impl PartialSchema for Headers {
+    fn schema() -> RefOr<Schema> {
+        let name =
+            ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"));
+        let value = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[\\t\\x20-\\x7e]*$"));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property_names(Some(name))
+            .additional_properties(Some(value))
+            .max_properties(Some(32))
+            .description(Some("Names and values, 8 KiB in all. What belongs to the connection, or is sent by Punctual itself, cannot be set."))
+            .examples([serde_json::json!({"x-customer": "7"})])
+            .into()
+    }
+}
 
 impl ToSchema for Json {
     fn name() -> Cow<'static, str> {

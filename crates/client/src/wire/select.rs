@@ -6,6 +6,8 @@ use super::change::Change;
 use super::json::{Base64, Json};
 use super::problem::Problem;
 use super::retry::Retry;
+#[cfg(feature = "openapi")]
+use super::schema::{Id, Url};
 use super::span::Span;
 use super::task::{Http, State, Task};
 use super::time::{Moment, Time};
@@ -21,6 +23,7 @@ pub struct Patch {
     pub at: Option<Time>,
     /// The zone of the times that do not say where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = "Europe/Paris"))]
     pub timezone: Option<String>,
     /// It is due so long from now, in place of `at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,6 +39,7 @@ pub struct Patch {
     pub http: Option<Http>,
     /// This handler runs it, whatever was to be done before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub handler: Option<String>,
     /// How it is tried again.
     #[serde(default, skip_serializing_if = "Change::is_keep")]
@@ -55,7 +59,7 @@ pub struct Patch {
     pub timeout: Change<Span>,
     /// A URL that is sent the result.
     #[serde(default, skip_serializing_if = "Change::is_keep")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Url>))]
     pub callback: Change<String>,
 }
 
@@ -74,6 +78,7 @@ pub enum View {
 /// The query of a request that looks at one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ViewQuery {
     /// How much is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +88,7 @@ pub struct ViewQuery {
 /// The query of a request for a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ResultQuery {
     /// How long to wait for the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,6 +120,7 @@ pub struct Cancelled {
 /// The query of a request that lists tasks.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TaskQuery {
     /// Only of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,6 +142,7 @@ pub struct TaskQuery {
     pub to: Option<Time>,
     /// How many to a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000))]
     pub limit: Option<u32>,
     /// Where the page begins: `next` of the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,6 +215,7 @@ pub struct ByFilter {
     pub dry_run: bool,
     /// How many at most in this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000))]
     pub limit: Option<u32>,
     /// Where to go on: `next` of the answer before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,6 +234,7 @@ pub struct MoveByFilter {
     pub dry_run: bool,
     /// How many at most in this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000))]
     pub limit: Option<u32>,
     /// Where to go on: `next` of the answer before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -271,6 +281,7 @@ pub struct TaskProblem {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Progress {
     /// Which task.
+    #[cfg_attr(feature = "openapi", schema(value_type = Id))]
     pub id: String,
     /// How far it has come.
     pub state: State,
@@ -282,9 +293,11 @@ pub struct Progress {
 /// The query of a request that asks for pages of anything else.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PageQuery {
     /// How many to a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000))]
     pub limit: Option<u32>,
     /// Where the page begins: `next` of the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::json::{Base64, Json};
 use super::retry::{Retry, RetryTwin};
+#[cfg(feature = "openapi")]
+use super::schema::{Headers, Id, Method, Url};
 use super::span::Span;
 use super::time::{Moment, Time};
 use super::two_way::{lenient_option, present, two_way};
@@ -31,21 +33,25 @@ pub struct NewTask {
     pub at: Option<Time>,
     /// The zone of the times that do not say where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = "Europe/Paris"))]
     pub timezone: Option<String>,
     /// So long from now, in place of `at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
     /// Tasks of one lane run one at a time, in order of their time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub lane: Option<String>,
     /// The same key, lane and time again is the same task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub unique_key: Option<String>,
     /// What happens when that task is there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_conflict: Option<OnConflict>,
     /// A name to find it by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub name: Option<String>,
     /// What it carries: any JSON.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -58,12 +64,14 @@ pub struct NewTask {
     pub http: Option<Http>,
     /// Run by the program that embeds Punctual and has this handler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub handler: Option<String>,
     /// How it is tried again, when not as its queue says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
     /// 0 goes first, 9 last; not with a lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(maximum = 9))]
     pub priority: Option<u8>,
     /// Among tasks that could start, the nearest deadline goes first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +84,7 @@ pub struct NewTask {
     pub timeout: Option<Span>,
     /// A URL that is sent the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Url>))]
     pub callback: Option<String>,
 }
 
@@ -145,12 +154,15 @@ two_way! {
     #[derive(Clone, PartialEq, Debug, Default)]
     pub struct Http, twin HttpTwin {
         /// Where.
+        #[cfg_attr(feature = "openapi", schema(value_type = Url))]
         pub url: String,
         /// POST if nothing is said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<Method>))]
         pub method: Option<String>,
         /// Besides the ones that Punctual sends.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Headers))]
         pub headers: BTreeMap<String, String>,
         /// What is sent: any JSON. Without it, the payload is sent.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -190,6 +202,7 @@ pub enum OnConflict {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Task {
     /// What to ask for it by.
+    #[cfg_attr(feature = "openapi", schema(value_type = Id))]
     pub id: String,
     /// The queue it is in.
     pub queue: String,
@@ -211,6 +224,7 @@ pub struct Task {
     pub name: Option<String>,
     /// 0 goes first, 9 last.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(maximum = 9))]
     pub priority: u8,
     /// How many attempts there have been.
     #[serde(default)]

@@ -21,7 +21,9 @@ macro_rules! two_way {
             $( $(#[$about_field])* pub $field: $type, )*
         }
 
+        // Described too, because its fields carry the same attributes.
         #[derive(serde::Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub(crate) struct $twin {
             $( $(#[$about_field])* $field: $type, )*
         }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::json::{Base64, Json};
 use super::problem::Problem;
+#[cfg(feature = "openapi")]
+use super::schema::{Id, Token};
 use super::span::Span;
 use super::task::State;
 use super::time::Moment;
@@ -19,6 +21,7 @@ pub struct Reserve {
     pub worker: Option<String>,
     /// How many at most, 1 to 1,000; one if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000))]
     pub max: Option<u32>,
     /// How long to wait for the first, up to 30 s; not at all if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,8 +44,10 @@ pub struct Reserved {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReservedTask {
     /// Which task.
+    #[cfg_attr(feature = "openapi", schema(value_type = Id))]
     pub id: String,
     /// Names this attempt in all reports on it.
+    #[cfg_attr(feature = "openapi", schema(value_type = Token))]
     pub token: String,
     /// The queue it is in.
     pub queue: String,
@@ -113,6 +118,7 @@ report! {
     /// It is done.
     Ack, AckItem {
         /// Names the attempt.
+        #[cfg_attr(feature = "openapi", schema(value_type = Token))]
         token: String,
         /// What came out.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -124,6 +130,7 @@ report! {
     /// It failed: again as the retry policy says.
     Nack, NackItem {
         /// Names the attempt.
+        #[cfg_attr(feature = "openapi", schema(value_type = Token))]
         token: String,
         /// What went wrong.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,6 +145,7 @@ report! {
     /// More time, from now on.
     Touch, TouchItem {
         /// Names the attempt.
+        #[cfg_attr(feature = "openapi", schema(value_type = Token))]
         token: String,
         /// How much; as much as at first if nothing is said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,6 +157,7 @@ report! {
     /// Back to where it was. It was not an attempt.
     Release, ReleaseItem {
         /// Names the attempt.
+        #[cfg_attr(feature = "openapi", schema(value_type = Token))]
         token: String,
     }
 }
@@ -157,6 +166,7 @@ report! {
     /// Give it up.
     Bury, BuryItem {
         /// Names the attempt.
+        #[cfg_attr(feature = "openapi", schema(value_type = Token))]
         token: String,
         /// What went wrong.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,6 +196,7 @@ pub struct Touched {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Batch<T> {
     /// In order; up to 10,000.
+    #[cfg_attr(feature = "openapi", schema(max_items = 10_000))]
     pub tasks: Vec<T>,
 }
 
@@ -217,8 +228,10 @@ pub struct ReportResult {
 /// The query of a request that looks at what is next in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PeekQuery {
     /// How many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000))]
     pub limit: Option<u32>,
 }

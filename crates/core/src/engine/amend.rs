@@ -151,11 +151,13 @@ impl Engine {
     }
 
     /// It is due now. What is due already keeps its place in the order: behind the head of its lane that is where it
-    /// lies, because its window's low-water mark may have passed it.
+    /// lies, because its window's low-water mark may have passed it. So does what a clock that was set back says is not
+    /// due yet, if there is no earlier place for it in its window.
     fn refile_as_due(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         let task = self.entries[slot].task.clone();
+        let earliest = now.wall.max(self.windows.low_water(task.window()));
         match task.parked {
-            Some(lane @ Obstacle::Lane(_)) if task.wake_at <= now.wall && !self.holds_lane(&task) => {
+            Some(lane @ Obstacle::Lane(_)) if task.wake_at <= earliest && !self.holds_lane(&task) => {
                 self.refile_parked(now, slot, lane, None, out);
             }
             _ => self.refile_in_lane(now, slot, task.wake_at.min(now.wall), out),

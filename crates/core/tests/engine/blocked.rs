@@ -197,3 +197,59 @@ fn running_a_blocked_head_gives_it_one_more_attempt() {
         ",
     );
 }
+
+#[test]
+fn a_retry_after_the_clock_was_set_back_leaves_a_task_where_it_lies_in_its_lane() {
+    // Below its window's mark there was no place any more for `b`: it was filed at the mark, behind `c`.
+    check(
+        "
+        limits left_per_mark=1 behind_max=1
+        queue q attempts=1
+        0   accept a lane=y due=1 queue=q
+        0   accept f lane=y due=1 queue=q
+        0   accept b lane=y due=2 queue=q
+        0   accept c lane=y due=3 queue=q
+        4   fail a
+        5   accept d due=6 queue=q
+        5   accept e due=7 queue=q
+        5   accept g due=10 queue=q
+        10  crash
+        11  succeed d
+        11  succeed e
+        12  accept h due=12 queue=q
+        13  succeed h
+        20  step_clock -19
+        20  retry b
+        21  auto succeed *
+        21  retry a
+        60  tick
+        ",
+        "
+        1 start a #1
+        4 block a
+        6 start d #1
+        7 start e #1
+        10 start g #1
+        10 start d #2
+        10 start e #2
+        10 start g #2
+        11 finish d
+        11 finish e
+        12 start h #1
+        13 finish h
+        20 answer retry b: done, due t2
+        21 postpone a to t10
+        21 answer retry a: done, due t10
+        29 start a #2
+        29 finish a
+        29 start f #1
+        29 finish f
+        29 start b #1
+        29 finish b
+        29 start c #1
+        29 finish c
+        40 stop g #2
+        40 give up g
+        ",
+    );
+}

@@ -65,23 +65,25 @@ pub async fn door(State(app): State<App>, mut request: Request, next: Next) -> R
         Err(NoLine::Method) => return Failure::no_such_method(request.method()).into_response(),
     };
     let access = app.access();
-    let came = Came::from(&request);
     let who = match access.admit(need, &request) {
         Ok(who) => who,
         Err(failure) => {
             if access.keys.are_needed() {
-                access.audit.refused(|| came.deed(text_of(&request).and_then(id_of), None, Some(&failure.0)));
+                let key = text_of(&request).and_then(id_of);
+                access.audit.refused(|| Came::from(&request).deed(key, None, Some(&failure.0)));
             }
             return failure.into_response();
         }
     };
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let came = is_change.then(|| Came::from(&request));
     let held = Held::default();
     request.extensions_mut().insert(held.clone());
     request.extensions_mut().insert(who.clone());
     let response = next.run(request).await;
     drop(held);
-    let is_change = came.method != Method::GET && came.method != Method::HEAD;
-    if is_change && (access.is_audited || access.keys.are_needed()) {
+    // Looked at only now: whoever has made the first key is written down too.
+    if let Some(came) = came.filter(|_| access.is_audited || access.keys.are_needed()) {
         access.audit.did(came.deed_of(&who, &response)).await;
     }
     response

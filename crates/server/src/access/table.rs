@@ -28,6 +28,7 @@ pub const PATHS: &[(&str, &[(&str, Need)])] = &[
     ("/errors/{code}", &[("GET", OPEN)]),
     ("/healthz", &[("GET", OPEN)]),
     ("/metrics", &[("GET", METRICS)]),
+    ("/openapi.json", &[("GET", OPEN)]),
     ("/readyz", &[("GET", OPEN)]),
     ("/schedule", &[("POST", WRITE)]),
     ("/schedule/{id}", &[("GET", READ)]),

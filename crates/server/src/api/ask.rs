@@ -159,8 +159,8 @@ pub fn wants_minimal(headers: &HeaderMap) -> bool {
     prefer.flat_map(|value| value.split(',')).any(|wish| wish.trim().eq_ignore_ascii_case("return=minimal"))
 }
 
-/// The revision that a request expects.
-pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+/// The revision that a request expects. `code` is that of whoever expects another one.
+pub fn if_match(headers: &HeaderMap, code: &'static str) -> Result<Option<u64>, Failure> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
     if text == "*" {
@@ -168,9 +168,6 @@ pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
     }
     let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     number.parse().map(Some).map_err(|_| {
-        Failure::new(
-            "task_changed",
-            format!("If-Match {text} is no ETag of ours: send the one you were given"),
-        )
+        Failure::new(code, format!("If-Match {text} is no ETag of ours: send the one you were given"))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -13,7 +13,8 @@ use punctual_core::QueueId;
 use super::ask::{self, Asker, surroundings, wants_minimal};
 use super::draft::{Drafted, Drafter, Surroundings};
 use super::failure::Failure;
-use super::once::once;
+use super::lines;
+use super::once::{has_key, once};
 use super::reply::{json, tagged};
 use super::view;
 use crate::app::{App, Scheduler};
@@ -24,9 +25,14 @@ pub async fn create(
     State(app): State<App>,
     asker: Asker,
     Path(queue): Path<String>,
-    headers: HeaderMap,
-    ask::Body(body): ask::Body,
+    request: Request,
 ) -> Result<Response, Failure> {
+    let headers = request.headers().clone();
+    // To give the same answer again, one must know the whole request: so with a key it is not a stream.
+    if is_lines(&headers)? && !has_key(&headers) {
+        return lines::create(app, asker, queue, request).await;
+    }
+    let ask::Body(body) = ask::Body::from_request(request, &app).await?;
     let path = format!("/v1/queues/{queue}/tasks");
     let made = make(&app, &asker.scheduler, &queue, &headers, &body);
     once(&asker.scheduler, &headers, &path, &body, made).await
@@ -116,20 +122,28 @@ fn forgotten(scheduled: &Scheduled, preview: wire::Task) -> wire::Task {
     wire::Task { id: scheduled.id().to_string(), state, next_at: None, ..preview }
 }
 
+/// A batch has a limit.
+pub fn refuse_too_many(count: usize) -> Result<(), Failure> {
+    match count <= BATCH_MAX {
+        true => Ok(()),
+        false => {
+            let detail = format!("{count} tasks are too many at once: {BATCH_MAX} is the most");
+            Err(Failure::new("body_too_large", detail))
+        }
+    }
+}
+
 fn batch<'a>(
     count: usize,
     tasks: impl Iterator<Item = &'a [u8]>,
     drafter: &Drafter<'_>,
 ) -> Result<Vec<Result<Drafted, Failure>>, Failure> {
-    if count > BATCH_MAX {
-        let detail = format!("{count} tasks are too many at once: {BATCH_MAX} is the most");
-        return Err(Failure::new("body_too_large", detail));
-    }
+    refuse_too_many(count)?;
     Ok(tasks.map(|task| drafter.draft(wire::read(task)?)).collect())
 }
 
 /// Schedules what is right, and answers for each in turn.
-async fn schedule_many(
+pub async fn schedule_many(
     scheduler: &Scheduler,
     drafted: Vec<Result<Drafted, Failure>>,
     minimal: bool,
@@ -169,7 +183,8 @@ fn done(status: StatusCode, task: wire::Task, minimal: bool) -> CreateResult {
     }
 }
 
-fn failed(Failure(problem): Failure) -> CreateResult {
+/// The answer for an item that failed.
+pub fn failed(Failure(problem): Failure) -> CreateResult {
     CreateResult { status: problem.status, problem: Some(problem), ..CreateResult::default() }
 }
 

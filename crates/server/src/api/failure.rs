@@ -66,6 +66,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("task_ended", 409, "The task has ended"),
     ("task_exists", 409, "A task of the same unique key, lane and time is there"),
     ("task_id_invalid", 404, "This is no task id"),
+    ("task_not_failed", 409, "The task has not failed"),
     ("task_not_found", 404, "There is no such task"),
     ("task_running", 409, "An attempt is running"),
     ("time_out_of_range", 422, "A time is out of range"),

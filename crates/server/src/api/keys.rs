@@ -12,6 +12,7 @@ use super::draft::{moment_of, optional_moment};
 use super::failure::Failure;
 use super::list::page_limit;
 use super::reply::json;
+use super::verbs::{KEY_VERBS, KeyVerb, name_and_verb};
 use crate::app::App;
 use crate::keys::{KeyTrouble, Known, NewKey, Secret};
 
@@ -59,9 +60,7 @@ pub async fn act(
     Path(path): Path<String>,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
-    let Some(id) = path.strip_suffix(":rotate") else {
-        return Err(Failure::new("not_found", "a key has the verb :rotate"));
-    };
+    let (id, KeyVerb::Rotate) = name_and_verb(&path, KEY_VERBS)?;
     let wire::RotateKey { overlap } = ask::body(&bytes)?;
     let overlap = overlap.map_or(OVERLAP, Into::into);
     Ok(made(StatusCode::OK, &app.access().keys.rotate(id, overlap).await?))

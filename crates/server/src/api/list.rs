@@ -1,12 +1,11 @@
 //! Many tasks: listing them a page at a time, and changing all that a filter finds.
 
-use axum::extract::Path;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::future::join_all;
 use http::StatusCode;
-use punctual::{EndState, Error, Filter, PageKey, TaskId, TaskView, Timestamp};
+use punctual::{EndState, Error, Filter, PageKey, TaskId, TaskState, TaskView, Timestamp};
 use punctual_client::wire;
 use punctual_core::{PartitionId, Seq};
 
@@ -253,7 +252,13 @@ async fn do_to_all(
         Deed::Retry => {}
         Deed::Cancel | Deed::Run | Deed::Move(_) => listing.ended = None,
     }
-    let (views, next) = listing.page(scheduler, request.cursor.as_deref(), limit).await?;
+    let (mut views, next) = listing.page(scheduler, request.cursor.as_deref(), limit).await?;
+    if let Deed::Retry = deed {
+        // What only waits for its time must not start before it, and what ended well has no need to.
+        views.retain(|found| {
+            matches!(found.state(), TaskState::Retrying | TaskState::Blocked | TaskState::Dead)
+        });
+    }
     let ids: Vec<TaskId> = views.iter().map(|found| found.found.id()).collect();
     let mut changed = wire::Changed { matched: ids.len() as u64, next, ..wire::Changed::default() };
     if request.dry_run {
@@ -290,11 +295,6 @@ pub async fn purge(scheduler: &Scheduler, queue: &str) -> Result<wire::Changed, 
             return Ok(all);
         }
     }
-}
-
-/// A path that has a verb after a colon: the name and the verb.
-pub fn name_and_verb(Path(path): &Path<String>) -> (&str, &str) {
-    path.rsplit_once(':').unwrap_or((path, ""))
 }
 
 #[cfg(test)]

@@ -43,6 +43,11 @@ struct KeptAnswer {
     body: Vec<u8>,
 }
 
+/// Whether a request names a key.
+pub fn has_key(headers: &HeaderMap) -> bool {
+    headers.contains_key(KEY)
+}
+
 /// Has a request answered, or answers as it was answered before.
 pub async fn once(
     scheduler: &Scheduler,

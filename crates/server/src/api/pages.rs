@@ -63,6 +63,12 @@ pub async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
     Ok(([(header::CONTENT_TYPE, kind)], app.watch().metrics().text(&looked)).into_response())
 }
 
+/// `GET /openapi.json`. A test makes it anew from the wire types, and compares.
+pub async fn openapi() -> Response {
+    let document = include_str!("../../../../docs/openapi.json");
+    ([(header::CONTENT_TYPE, "application/json")], document).into_response()
+}
+
 /// `GET /errors/{code}`
 pub async fn error(Path(code): Path<String>) -> Result<Response, Failure> {
     let page = error_pages::of(&code);

@@ -8,16 +8,22 @@ use punctual::{
     Error, Filter, Found, OnExhausted, Past, Priority, QueueSettings, QueueView, Rate, Refusal, RetryPolicy,
 };
 use punctual_client::wire::{self, Change};
+use punctual_core::QueueId;
 
 use super::ask::{self, Asker, Query, if_match};
 use super::draft::{moment_of, retry_policy};
 use super::failure::Failure;
-use super::list::{name_and_verb, page_limit, purge};
+use super::list::{page_limit, purge};
 use super::reply::{json, tagged};
+use super::verbs::{QUEUE_VERBS, QueueVerb, name_and_verb};
 use super::view;
 use crate::app::App;
 use crate::call::{Codes, Conflict, Secret};
+use crate::counts::Flow;
 use crate::extras::Extras;
+
+/// So often a queue is tried to be removed that others change meanwhile.
+const REMOVALS_MAX: usize = 8;
 
 /// `GET /v1/queues/{queue}`
 pub async fn get(asker: Asker, Path(name): Path<String>) -> Result<Response, Failure> {
@@ -71,7 +77,7 @@ async fn write(
     whole: bool,
 ) -> Result<Response, Failure> {
     let wished: wire::QueueSettings = ask::body(bytes)?;
-    let expected = if_match(headers)?;
+    let expected = if_match(headers, "queue_changed")?;
     // Checked against the defaults first: what is wrong is told in the words of the wire.
     change(app, &wished, &QueueSettings::default(), Extras::default())?;
     let written = asker.scheduler.write_queue(name, expected, |settings, extras| {
@@ -248,7 +254,11 @@ fn shown(queue: &QueueView) -> wire::Queue {
 }
 
 /// `GET /v1/queues/{queue}/stats`
-pub async fn stats(asker: Asker, Path(name): Path<String>) -> Result<Response, Failure> {
+pub async fn stats(
+    State(app): State<App>,
+    asker: Asker,
+    Path(name): Path<String>,
+) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let queue = scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
     let first = scheduler.list(&Filter::live().queue(&name), None, 1).await?.tasks.pop();
@@ -257,36 +267,51 @@ pub async fn stats(asker: Asker, Path(name): Path<String>) -> Result<Response, F
         _ => None,
     });
     let lateness = due_at.map(|due_at| scheduler.now().since(due_at)).filter(|late| !late.is_zero());
+    let (counts, waiting) = app.watch().counts().of(QueueId(queue.number));
     let stats = wire::QueueStats {
         queue: name,
         paused: queue.settings.paused,
-        tasks: Default::default(),
+        waiting,
+        tasks: [(wire::State::Running, counts.running), (wire::State::Reserved, counts.reserved)].into(),
+        flow: flow(&counts.flow),
         next_at: due_at.map(moment_of),
         lateness: lateness.map(Into::into),
     };
     Ok(json(StatusCode::OK, &stats))
 }
 
+fn flow(flow: &Flow) -> wire::Flow {
+    let Flow { created, succeeded, dead, cancelled, expired } = *flow;
+    wire::Flow { created, succeeded, dead, cancelled, expired }
+}
+
 /// `DELETE /v1/queues/{queue}`
 pub async fn delete(asker: Asker, Path(name): Path<String>) -> Result<Response, Failure> {
-    asker.scheduler.remove_queue(&name).await?;
+    let mut removed = asker.scheduler.remove_queue(&name).await;
+    // Whoever removes a queue does not care what its settings have just become.
+    for _ in 0..REMOVALS_MAX {
+        match removed {
+            Err(Error::QueueChanged) => removed = asker.scheduler.remove_queue(&name).await,
+            _ => break,
+        }
+    }
+    removed?;
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 
 /// `POST /v1/queues/{queue}:pause`, `:resume` and `:purge`
-pub async fn act(asker: Asker, path: Path<String>) -> Result<Response, Failure> {
+pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
-    let (name, verb) = name_and_verb(&path);
+    let (name, verb) = name_and_verb(&path, QUEUE_VERBS)?;
     match verb {
-        "pause" => scheduler.pause(name).await?,
-        "resume" => scheduler.resume(name).await?,
-        "purge" => {
+        QueueVerb::Pause => scheduler.pause(name).await?,
+        QueueVerb::Resume => scheduler.resume(name).await?,
+        QueueVerb::Purge => {
             scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
             return Ok(json(StatusCode::OK, &purge(scheduler, name).await?));
         }
-        _ => return Err(Failure::new("not_found", "a queue has the verbs :pause, :resume and :purge")),
     }
     let queue = scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
     Ok(answered(&queue))

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use http::Method;
 use punctual_client::wire;
 
@@ -12,15 +12,53 @@ use super::failure::{Failure, name_instance};
 use super::list::Verb;
 use super::{
     backup, call_at, clock, create, events, hold, keys, lanes, list, notifications, pages, queues, tasks,
-    work,
+    verbs, work,
 };
 use crate::access::door;
 use crate::app::App;
 
 /// The whole of the API. What it takes to be answered at each path is in `access/table.rs`.
 pub fn router(app: App) -> Router {
+    routes()
+        .router
+        .fallback(async || Failure::no_such_path())
+        .method_not_allowed_fallback(async |method: Method| Failure::no_such_method(&method))
+        .layer(from_fn_with_state(app.clone(), door))
+        .layer(from_fn(verbs::are_posted))
+        .layer(from_fn(name_instance))
+        .layer(from_fn(log_request))
+        .with_state(app)
+}
+
+/// The paths that the router knows. A test compares them with the document for programs.
+pub fn paths() -> Vec<&'static str> {
+    routes().paths
+}
+
+/// A router that remembers its paths.
+#[derive(Default)]
+struct Routes {
+    router: Router<App>,
+    paths: Vec<&'static str>,
+}
+
+impl Routes {
+    fn route(mut self, path: &'static str, to: MethodRouter<App>) -> Routes {
+        self.router = self.router.route(path, to);
+        self.paths.push(path);
+        self
+    }
+
+    fn merge(mut self, other: Routes) -> Routes {
+        self.router = self.router.merge(other.router);
+        self.paths.extend(other.paths);
+        self
+    }
+}
+
+fn routes() -> Routes {
     let notification = get(notifications::get).put(notifications::put).delete(notifications::delete);
-    Router::new()
+    Routes::default()
         .merge(of_tasks())
         .merge(of_queues())
         .route("/schedule", post(call_at::schedule))
@@ -42,12 +80,7 @@ pub fn router(app: App) -> Router {
         .route("/healthz", get(pages::healthz))
         .route("/readyz", get(pages::readyz))
         .route("/errors/{code}", get(pages::error))
-        .fallback(async || Failure::no_such_path())
-        .method_not_allowed_fallback(async |method: Method| Failure::no_such_method(&method))
-        .layer(from_fn_with_state(app.clone(), door))
-        .layer(from_fn(name_instance))
-        .layer(from_fn(log_request))
-        .with_state(app)
+        .route("/openapi.json", get(pages::openapi))
 }
 
 /// Says what was asked and how it was answered, to those who want to know. Queries may hold what is nobody's concern.
@@ -58,8 +91,8 @@ async fn log_request(request: Request, next: Next) -> Response {
     response
 }
 
-fn of_tasks() -> Router<App> {
-    Router::new()
+fn of_tasks() -> Routes {
+    Routes::default()
         .route("/v1/tasks", get(list::list))
         .route("/v1/tasks:cancel", post(async |asker, body| list::by_filter(asker, Verb::Cancel, body).await))
         .route("/v1/tasks:retry", post(async |asker, body| list::by_filter(asker, Verb::Retry, body).await))
@@ -76,9 +109,9 @@ fn of_tasks() -> Router<App> {
         .route("/v1/tasks/{id}/kick", post(work::kick))
 }
 
-fn of_queues() -> Router<App> {
+fn of_queues() -> Routes {
     let queue = get(queues::get).put(queues::put).patch(queues::patch).delete(queues::delete);
-    Router::new()
+    Routes::default()
         .route("/v1/queues", get(queues::list))
         .route("/v1/queues/{queue}", queue.post(queues::act))
         .route("/v1/queues/{queue}/stats", get(queues::stats))

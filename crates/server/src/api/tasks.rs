@@ -5,13 +5,14 @@ use std::time::Duration;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use punctual::{Error, Found, Spec, Target, Task, TaskId, TaskView};
+use punctual::{Error, Found, Spec, Target, Task, TaskId, TaskState, TaskView};
 use punctual_client::wire::{self, Change};
 
 use super::ask::{self, Asker, Query, if_match, task_id};
 use super::draft::{body, call_of, due, moment, payload, retry_policy};
 use super::failure::Failure;
 use super::reply::{json, tagged};
+use super::verbs::{TASK_VERBS, TaskVerb, name_and_verb};
 use super::view;
 use crate::app::{App, Scheduler};
 use crate::delivery::Delivery;
@@ -55,14 +56,25 @@ pub async fn cancel(asker: Asker, ask::Task(id): ask::Task) -> Result<Response, 
 
 /// `POST /v1/tasks/{id}:run` and `:retry`
 pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
-    let (id, verb) = path.rsplit_once(':').unwrap_or((&path, ""));
+    let (id, verb) = name_and_verb(&path, TASK_VERBS)?;
     let id = task_id(&asker.scheduler, id)?;
     let task = match verb {
-        "run" => asker.scheduler.run_now(id).await?,
-        "retry" => asker.scheduler.retry(id).await?,
-        _ => return Err(Failure::new("not_found", "a task has the verbs :run and :retry")),
+        TaskVerb::Run => asker.scheduler.run_now(id).await?,
+        TaskVerb::Retry => retry(&asker.scheduler, id).await?,
     };
     Ok(changed(&asker.scheduler, task))
+}
+
+/// Tries a task again that has failed. One that only waits for its time must not start before it.
+pub async fn retry(scheduler: &Scheduler, id: TaskId) -> Result<Task, Failure> {
+    let view = scheduler.find(id).await?.ok_or(Error::NotFound)?;
+    match view.state() {
+        TaskState::Scheduled => {
+            let detail = "it waits for its time: to make it due now, use `:run`";
+            Err(Failure::new("task_not_failed", detail))
+        }
+        _ => Ok(scheduler.retry(id).await?),
+    }
 }
 
 fn changed(scheduler: &Scheduler, task: Task) -> Response {
@@ -115,7 +127,7 @@ pub async fn patch(
 ) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let patch: wire::Patch = ask::body(&bytes)?;
-    let expected = if_match(&headers)?;
+    let expected = if_match(&headers, "task_changed")?;
     let zone = patch.timezone.clone();
     let at = due(scheduler.now(), patch.at.as_ref(), patch.delay.map(Into::into), zone.as_deref())?;
     let (_, view) = look(scheduler, id, false).await?;

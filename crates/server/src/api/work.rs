@@ -4,17 +4,23 @@ use std::time::Duration;
 
 use axum::extract::Path;
 use axum::response::Response;
+use bytes::Bytes;
+use futures_util::future::join_all;
 use http::StatusCode;
 use punctual::{Afterwards, Found, Report, Reserved, TaskId, Token};
 use punctual_client::wire::{self, Json, ReportResult};
 use punctual_core::Epoch;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::ask::{self, Asker, Query, task_id};
+use super::create::refuse_too_many;
 use super::draft::moment_of;
 use super::failure::Failure;
 use super::list::page_limit;
 use super::reply::json;
+use super::tasks::retry;
 use super::view;
 use crate::app::Scheduler;
 
@@ -153,7 +159,7 @@ pub async fn kick(
 }
 
 async fn kick_one(scheduler: &Scheduler, id: TaskId) -> Result<wire::Progress, Failure> {
-    let task = scheduler.retry(id).await?;
+    let task = retry(scheduler, id).await?;
     let next_at = Some(moment_of(task.due_at()));
     let view = punctual::TaskView { found: Found::Live(task), running: None };
     Ok(wire::Progress { id: id.to_string(), state: view::state(view.state()), next_at })
@@ -191,12 +197,18 @@ item!(BuryItem, Bury);
 
 /// `POST /v1/queues/{queue}/ack`, `nack`, `release` and `bury`
 pub async fn reports<I: Item>(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
-    let wire::Batch { tasks } = ask::body::<wire::Batch<I>>(&bytes)?;
-    let mut results: Vec<ReportResult> = Vec::with_capacity(tasks.len());
+    let items = items::<I>(&bytes)?;
+    let mut results: Vec<ReportResult> = Vec::with_capacity(items.len());
     let (mut places, mut reports) = (Vec::new(), Vec::new());
-    for (place, item) in tasks.into_iter().enumerate() {
-        let (text, report) = item.parts();
-        results.push(ReportResult { status: 200, id: text.clone(), ..ReportResult::default() });
+    for (place, item) in items.into_iter().enumerate() {
+        let (text, report) = match item {
+            Ok(item) => item.parts(),
+            Err(result) => {
+                results.push(*result);
+                continue;
+            }
+        };
+        results.push(about(&text));
         match read_report(&asker.scheduler, &text, report) {
             Ok(report) => {
                 places.push(place);
@@ -219,6 +231,31 @@ pub async fn reports<I: Item>(asker: Asker, ask::Body(bytes): ask::Body) -> Resu
     Ok(json(StatusCode::OK, &wire::Results { results }))
 }
 
+/// The items of a batch. One that cannot be read is answered for itself, and spoils no other.
+fn items<I: DeserializeOwned>(bytes: &Bytes) -> Result<Vec<Result<I, Box<ReportResult>>>, Failure> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(default)]
+        id: String,
+    }
+    let items = wire::read_items(bytes)?;
+    refuse_too_many(items.len())?;
+    let read = |item: &RawValue| {
+        let text = item.get().as_bytes();
+        wire::read(text).map_err(|fault| {
+            let id = wire::read::<Named>(text).map(|named| named.id).unwrap_or_default();
+            let mut result = about(&id);
+            fail(&mut result, fault.into());
+            Box::new(result)
+        })
+    };
+    Ok(items.into_iter().map(read).collect())
+}
+
+fn about(id: &str) -> ReportResult {
+    ReportResult { status: 200, id: id.to_owned(), ..ReportResult::default() }
+}
+
 fn read_report(scheduler: &Scheduler, id: &str, report: impl Says) -> Result<(Token, Report), Failure> {
     let id = task_id(scheduler, id)?;
     let (text, report) = report.says()?;
@@ -232,39 +269,44 @@ fn fail(result: &mut ReportResult, Failure(problem): Failure) {
 
 /// `POST /v1/queues/{queue}/touch`
 pub async fn touches(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
-    let wire::Batch { tasks } = ask::body::<wire::Batch<wire::TouchItem>>(&bytes)?;
-    let mut results = Vec::with_capacity(tasks.len());
-    for item in tasks {
-        let (text, touch) = item.into_parts();
-        let mut result = ReportResult { status: 200, id: text.clone(), ..ReportResult::default() };
-        let touched = match task_id(&asker.scheduler, &text) {
-            Ok(id) => touch_one(&asker.scheduler, id, touch).await,
+    let scheduler = &asker.scheduler;
+    let touched = items::<wire::TouchItem>(&bytes)?.into_iter().map(async |item| {
+        let (text, touch) = match item {
+            Ok(item) => item.into_parts(),
+            Err(result) => return *result,
+        };
+        let mut result = about(&text);
+        let touched = match task_id(scheduler, &text) {
+            Ok(id) => touch_one(scheduler, id, touch).await,
             Err(failure) => Err(failure),
         };
         match touched {
             Ok(touched) => (result.ttr_until, result.ttr) = (Some(touched.ttr_until), touched.ttr),
             Err(failure) => fail(&mut result, failure),
         }
-        results.push(result);
-    }
-    Ok(json(StatusCode::OK, &wire::Results { results }))
+        result
+    });
+    Ok(json(StatusCode::OK, &wire::Results { results: join_all(touched).await }))
 }
 
 /// `POST /v1/queues/{queue}/kick`
 pub async fn kicks(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
-    let wire::Batch { tasks } = ask::body::<wire::Batch<wire::KickItem>>(&bytes)?;
-    let mut results = Vec::with_capacity(tasks.len());
-    for item in tasks {
-        let mut result = ReportResult { status: 200, id: item.id.clone(), ..ReportResult::default() };
-        let kicked = match task_id(&asker.scheduler, &item.id) {
-            Ok(id) => kick_one(&asker.scheduler, id).await,
+    let scheduler = &asker.scheduler;
+    let kicked = items::<wire::KickItem>(&bytes)?.into_iter().map(async |item| {
+        let wire::KickItem { id } = match item {
+            Ok(item) => item,
+            Err(result) => return *result,
+        };
+        let mut result = about(&id);
+        let kicked = match task_id(scheduler, &id) {
+            Ok(id) => kick_one(scheduler, id).await,
             Err(failure) => Err(failure),
         };
         match kicked {
             Ok(progress) => (result.state, result.next_at) = (Some(progress.state), progress.next_at),
             Err(failure) => fail(&mut result, failure),
         }
-        results.push(result);
-    }
-    Ok(json(StatusCode::OK, &wire::Results { results }))
+        result
+    });
+    Ok(json(StatusCode::OK, &wire::Results { results: join_all(kicked).await }))
 }

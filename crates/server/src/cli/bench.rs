@@ -1,13 +1,15 @@
 //! `punctual bench`: how many tasks a server takes or hands out in a second, and how long it takes to answer.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use futures_util::{StreamExt, stream};
 use hdrhistogram::Histogram;
 use punctual::clock::Clock;
-use punctual_client::wire::{Ack, AckItem, NewTask, Reserve};
+use punctual_client::wire::{Ack, AckItem, NewTask, Reserve, TaskQuery};
 use punctual_client::{Client, Error};
 use punctual_core::BootTime;
 use serde_json::{Value, json};
@@ -23,6 +25,9 @@ use super::words;
 const ANSWER_MICROS_MAX: u64 = 60_000_000;
 /// So many tasks are put in at once before they are taken out again.
 const FILL_BATCH: u64 = 1_000;
+const FILL_AT_ONCE: usize = 8;
+/// Nothing that is listed comes due meanwhile.
+const FAR_AHEAD: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Measures how many tasks a server takes or hands out in a second.
 #[derive(Args)]
@@ -46,9 +51,9 @@ pub struct Bench {
     /// How many bytes each task carries
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
     payload: usize,
-    /// With --mode reserve: so many tasks are put in first
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    fill: u64,
+    /// So many tasks are put in first; with --mode reserve 100,000 if nothing is said, with --mode list 1,000,000
+    #[arg(long, value_name = "N")]
+    fill: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -57,6 +62,26 @@ enum Mode {
     Enqueue,
     /// Tasks are taken out and acknowledged
     Reserve,
+    /// The first page of all that wait is listed, 100 to a page
+    List,
+}
+
+impl Mode {
+    fn fill(self) -> u64 {
+        match self {
+            Mode::Enqueue => 0,
+            Mode::Reserve => 100_000,
+            Mode::List => 1_000_000,
+        }
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Mode::Enqueue => "enqueued",
+            Mode::Reserve => "reserved and acknowledged",
+            Mode::List => "listed",
+        }
+    }
 }
 
 /// What all connections share.
@@ -86,6 +111,8 @@ impl Bench {
         remote.heard(client.is_ready().await)?;
         let payload = "x".repeat(self.payload.saturating_sub(2));
         let task = NewTask::new().payload(&payload).map_err(Trouble::usage)?;
+        // What is listed must wait.
+        let task = if self.mode == Mode::List { task.after(FAR_AHEAD) } else { task };
         let run = Arc::new(Run {
             client,
             queue: self.queue.clone(),
@@ -95,9 +122,7 @@ impl Bench {
             is_over: AtomicBool::new(false),
             tasks: AtomicU64::new(0),
         });
-        if self.mode == Mode::Reserve {
-            fill(&run, self.fill, remote).await?;
-        }
+        fill(&run, self.fill.unwrap_or(self.mode.fill()), remote).await?;
         let (seen, took) = self.measure(&run).await?;
         if let (Some(error), 0) = (seen.first_failure, run.tasks.load(Ordering::Relaxed)) {
             return Err(Trouble::of(error, &remote.server));
@@ -112,6 +137,7 @@ impl Bench {
         let bar = progress(match mode {
             Mode::Enqueue => "enqueueing",
             Mode::Reserve => "reserving",
+            Mode::List => "listing",
         });
         let mut signals = Signals::listen()?;
         let mut before = 0;
@@ -166,7 +192,7 @@ impl Bench {
             }));
         }
         let marks = marks.map(|(name, micros)| format!("{name} {}", millis(micros)));
-        let verb = if self.mode == Mode::Enqueue { "enqueued" } else { "reserved and acknowledged" };
+        let verb = self.mode.verb();
         let failed = if failures == 0 {
             String::new()
         } else {
@@ -194,11 +220,14 @@ fn millis(micros: u64) -> String {
 /// Puts in what is to be taken out.
 async fn fill(run: &Run, tasks: u64, remote: &Remote) -> Outcome {
     let bar = progress("putting tasks in");
-    let mut left = tasks;
-    while left > 0 {
-        let batch = vec![run.task.clone(); left.min(FILL_BATCH) as usize];
-        remote.heard(run.client.creating(&run.queue).minimal().many(&batch).await)?;
-        left -= batch.len() as u64;
+    let batches = (0..tasks.div_ceil(FILL_BATCH)).map(|n| (tasks - n * FILL_BATCH).min(FILL_BATCH));
+    let puts = stream::iter(batches).map(async |size| {
+        let batch = vec![run.task.clone(); size as usize];
+        run.client.creating(&run.queue).minimal().many(&batch).await.map(|_| size)
+    });
+    let (mut puts, mut left) = (pin!(puts.buffer_unordered(FILL_AT_ONCE)), tasks);
+    while let Some(put) = puts.next().await {
+        left -= remote.heard(put)?;
         bar.set_message(format!("{} left", words::grouped(left)));
     }
     bar.finish_and_clear();
@@ -221,6 +250,7 @@ async fn work(run: Arc<Run>, mode: Mode) -> Seen {
         let done = match mode {
             Mode::Enqueue => run.enqueue().await,
             Mode::Reserve => run.reserve().await,
+            Mode::List => run.list().await,
         };
         match done {
             // There is nothing left to take out.
@@ -254,6 +284,11 @@ impl Run {
         let tasks = vec![self.task.clone(); self.batch as usize];
         let results = creating.many(&tasks).await?;
         Ok(results.iter().filter(|result| result.id().is_ok()).count() as u64)
+    }
+
+    async fn list(&self) -> Result<u64, Error> {
+        let query = TaskQuery { queue: Some(self.queue.clone()), ..TaskQuery::default() };
+        Ok(self.client.list(&query).await?.tasks.len() as u64)
     }
 
     /// The time for both is the time of an answer.

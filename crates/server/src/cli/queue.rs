@@ -166,6 +166,9 @@ async fn waiting_in(remote: &Remote, client: &Client, queue: &str) -> Result<u64
 
 fn stats_of(stats: &QueueStats, here: &Here) -> String {
     let mut rows = Rows::new(["", ""]);
+    if let Some(waiting) = stats.waiting {
+        rows.push(["waiting".into(), words::grouped(waiting).into()]);
+    }
     for (name, tasks) in &stats.tasks {
         rows.push([state(*name), words::grouped(*tasks).into()]);
     }

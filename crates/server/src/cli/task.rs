@@ -1,6 +1,7 @@
 //! `punctual task`: adds tasks, looks at them, and changes them.
 
 mod add;
+mod add_lines;
 mod change;
 mod select;
 mod show;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual::clock::Clock;
-use punctual::{Error, Refusal, Store, Timestamp};
+use punctual::{Error, Store, Timestamp};
 use punctual_client::wire::Scope;
 use punctual_store::Swap;
 use rustc_hash::FxHashMap;
@@ -266,10 +266,8 @@ impl Keys {
 
     fn check(&self, now: Timestamp, new: &NewKey) -> Result<(), KeyTrouble> {
         let field = |field, detail: &str| Err(KeyTrouble::Field(field, detail.to_owned()));
-        if let Err(refusal @ Refusal::BadNamespace(_)) = punctual_core::check::namespace(&new.namespace) {
-            return Err(KeyTrouble::Field("namespace", refusal.to_string()));
-        }
-        punctual_core::check::namespace(&new.namespace)?;
+        punctual_core::check::namespace(&new.namespace)
+            .map_err(|refusal| KeyTrouble::Field("namespace", refusal.to_string()))?;
         if new.name.as_ref().is_some_and(|name| name.is_empty() || name.len() > NAME_MAX) {
             return field("name", "must have 1 to 200 bytes");
         }

@@ -116,7 +116,7 @@ impl Shared {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let progress = Progress::default();
-        let stream = Patient::new(stream, progress.clone(), self.limits.head_timeout);
+        let stream = Patient::new(stream, progress.clone(), &self.limits);
         let router = self.router.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             progress.step();

@@ -1,7 +1,8 @@
-//! A stream that does not wait for ever for the rest of a request's head.
+//! A stream that waits for nobody for ever.
 //!
 //! Whoever sends a byte every few seconds holds a connection that others could use (slow-loris). From the first byte of
 //! a head the rest has a time; a connection on which nothing has begun is idle, which is bounded elsewhere and for longer.
+//! Whoever asks and does not take the answer holds its memory too, and is cut when nothing of it was taken for so long.
 
 use std::io;
 use std::pin::Pin;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
+
+use crate::limits::Limits;
 
 /// How far the requests of a connection have come: odd while one is being answered. Clones are the same.
 #[derive(Clone, Default)]
@@ -28,7 +31,7 @@ impl Progress {
     }
 }
 
-/// A stream whose heads have a time.
+/// A stream whose heads and answers have a time.
 pub struct Patient<S> {
     stream: S,
     progress: Progress,
@@ -38,12 +41,18 @@ pub struct Patient<S> {
     has_begun: bool,
     /// Only for a head that does not come in one piece, which is rare.
     late: Option<Pin<Box<Sleep>>>,
+    /// How long nothing of an answer need be taken.
+    taken_max: Duration,
+    /// Only while an answer is not taken.
+    stuck: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
     /// That stream. Whoever answers its requests tells of each step.
-    pub fn new(stream: S, progress: Progress, head_timeout: Duration) -> Patient<S> {
-        Patient { stream, progress, steps: 0, head_timeout, has_begun: false, late: None }
+    pub fn new(stream: S, progress: Progress, limits: &Limits) -> Patient<S> {
+        let (head_timeout, taken_max) = (limits.head_timeout, limits.idle_max);
+        let (late, stuck) = (None, None);
+        Patient { stream, progress, steps: 0, head_timeout, has_begun: false, late, taken_max, stuck }
     }
 }
 
@@ -77,17 +86,32 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
             let late = this.late.get_or_insert_with(|| timer(head_timeout));
             ready!(late.as_mut().poll(context));
         }
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the head of the request took too long")))
+        Poll::Ready(Err(too_slow()))
     }
 }
 
+fn too_slow() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the other side took too long")
+}
+
 impl<S> Patient<S> {
+    /// What was written, unless nothing could be for too long.
+    fn written<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let taken_max = self.taken_max;
+        let stuck = self.stuck.get_or_insert_with(|| timer(taken_max));
+        stuck.as_mut().poll(context).map(|()| Err(too_slow()))
+    }
+
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         self.late.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready())
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a head that does not come is told by time alone")]
+#[expect(clippy::disallowed_methods, reason = "who does not send or take is told by time alone")]
 fn timer(after: Duration) -> Pin<Box<Sleep>> {
     Box::pin(tokio::time::sleep(after))
 }
@@ -98,7 +122,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(context, written)
     }
 
     fn poll_write_vectored(
@@ -106,7 +131,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.written(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -114,7 +140,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let written = Pin::new(&mut self.stream).poll_flush(context);
+        self.written(context, written)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

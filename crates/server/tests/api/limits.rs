@@ -80,6 +80,32 @@ async fn a_connection_without_a_request_is_closed_in_the_end() {
 }
 
 #[tokio::test]
+async fn whoever_does_not_take_the_answer_is_cut() {
+    let world =
+        limited(|limits| (limits.idle_max, limits.connections_max) = (Duration::from_millis(300), 1)).await;
+    let task = format!("{{\"delay\": \"1h\", \"payload\": \"{}\"}}", "x".repeat(200_000));
+    let tasks = format!("{{\"tasks\": [{}]}}", vec![task; 100].join(","));
+    assert_eq!(world.ask("POST", "/v1/queues/q/tasks", &tasks).await.status, 200);
+    // Twenty megabytes, which no socket takes by itself, and nobody reads them.
+    let mut stream = loop {
+        let mut stream = connect(&world).await;
+        let ask = "GET /v1/tasks?view=full&limit=100 HTTP/1.1\r\nhost: test\r\n\r\n";
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.unwrap();
+        // The connection before may not be gone yet.
+        if &first == b"HTTP/1.1 200" {
+            break stream;
+        }
+    };
+    assert_eq!(world.ask("GET", "/healthz", "").await.status, 503, "it is the only one there is room for");
+    while world.ask("GET", "/healthz", "").await.status != 200 {}
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.ok();
+    assert!(rest.len() < 20_000_000, "it was cut after {} bytes", rest.len());
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_come_is_refused() {
     let world = limited(|limits| limits.body_timeout = Duration::from_millis(300)).await;
     let mut stream = connect(&world).await;

@@ -60,7 +60,7 @@ impl Known {
         }
         match (method, path) {
             ("GET", "/errors/{code}") => Some(vec![("/errors/not_found".into(), String::new(), Open)]),
-            ("GET", "/healthz" | "/readyz" | "/v1/clock") => one(json!({}), Open),
+            ("GET", "/healthz" | "/openapi.json" | "/readyz" | "/v1/clock") => one(json!({}), Open),
             ("GET", "/metrics" | "/v1/hold") => one(json!({}), Forbidden),
             ("GET" | "POST", "/v1/keys") | ("POST" | "DELETE", "/v1/keys/{id}") => one(json!({}), Forbidden),
             ("POST", "/v1/backup" | "/v1/hold:release" | "/v1/clock:advance") => one(json!({}), Forbidden),

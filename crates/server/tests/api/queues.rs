@@ -4,6 +4,8 @@ use punctual_client::wire::{
     Bury, Change, LaneName, LaneQuery, NewTask, PageQuery, QueueSettings, Reserve, State,
 };
 
+use serde_json::json;
+
 use super::world::{World, secs};
 
 #[tokio::test]
@@ -66,4 +68,46 @@ async fn a_blocked_lane_is_listed_released_and_skipped() {
     assert_ne!(bury().await, head, "the lane goes on without it");
     let none = QueueSettings { target: Change::Clear, ..QueueSettings::default() };
     world.client.patch_queue("work", &none).await.unwrap();
+}
+
+#[tokio::test]
+async fn tasks_are_counted_as_they_come_and_go_and_after_a_restart() {
+    let world = World::new().await;
+    let tasks: Vec<NewTask> =
+        (0..30).map(|n| NewTask::new().after(secs(if n < 5 { 0 } else { 3600 }))).collect();
+    let made = world.client.create_many("mail", &tasks).await.unwrap();
+    let counted = stats_when_counted(&world).await;
+    assert_eq!((counted["waiting"].clone(), counted["flow"]["created"].clone()), (json!(30), json!(30)));
+    let reserved = world.ask("POST", "/v1/queues/mail/reserve", r#"{"max": 2, "wait": "10s"}"#).await.json();
+    let reserved = reserved["tasks"].as_array().unwrap().clone();
+    let ack = json!({"token": reserved[0]["token"]}).to_string();
+    let id = reserved[0]["id"].as_str().unwrap();
+    assert_eq!(world.ask("POST", &format!("/v1/tasks/{id}/ack"), &ack).await.status, 200);
+    for late in made.iter().skip(20) {
+        world.client.cancel(late.id().unwrap()).await.unwrap();
+    }
+    let left = 30 - 1 - 10;
+    let counted = stats_when_counted(&world).await;
+    let held = reserved.len() - 1;
+    assert_eq!(
+        (&counted["waiting"], &counted["tasks"]["reserved"]),
+        (&json!(left - held), &json!(held)),
+        "{counted}"
+    );
+    assert_eq!(
+        (&counted["flow"]["succeeded"], &counted["flow"]["cancelled"]),
+        (&json!(1), &json!(10)),
+        "{counted}"
+    );
+    let world = World::on(world.stop().await).await;
+    assert_eq!(stats_when_counted(&world).await["waiting"], left, "what an earlier run left is counted, too");
+}
+
+async fn stats_when_counted(world: &World) -> serde_json::Value {
+    loop {
+        let stats = world.ask("GET", "/v1/queues/mail/stats", "").await.json();
+        if stats.get("waiting").is_some() {
+            return stats;
+        }
+    }
 }

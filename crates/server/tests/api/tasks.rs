@@ -122,3 +122,28 @@ async fn tasks_are_listed_a_page_at_a_time_and_changed_by_filter() {
     let page = world.client.list(&all).await.unwrap();
     assert_eq!((page.tasks.len(), page.next), (25, None), "what has ended follows what has not");
 }
+
+#[tokio::test]
+async fn what_has_not_failed_is_not_retried() {
+    let world = World::new().await;
+    let waiting = world.client.create("mail", &later()).await.unwrap().task.id;
+    for path in [format!("/v1/tasks/{waiting}:retry"), format!("/v1/tasks/{waiting}/kick")] {
+        let refused = world.ask("POST", &path, "").await;
+        assert_eq!(refused.problem(), (409, "task_not_failed".to_owned()), "{path}");
+    }
+    let all = world.ask("POST", "/v1/tasks:retry", r#"{"filter": {}}"#).await.json();
+    assert_eq!((&all["matched"], &all["changed"]), (&json!(0), &json!(0)));
+    assert_eq!(world.client.task(&waiting).await.unwrap().revision, 1, "it waits as before");
+    // A failed one has its next attempt at once, as if it were its first.
+    let retry = json!({"retry": {"min": "1h", "max": "1h"}}).to_string();
+    let failing =
+        world.ask("POST", "/v1/queues/work/tasks", &retry).await.json()["id"].as_str().unwrap().to_owned();
+    let reserved = world.ask("POST", "/v1/queues/work/reserve", "{}").await.json();
+    let nack = json!({"token": reserved["tasks"][0]["token"], "error": "no"}).to_string();
+    world.ask("POST", &format!("/v1/tasks/{failing}/nack"), &nack).await;
+    assert_eq!(world.client.task(&failing).await.unwrap().state, State::Retrying);
+    let all = world.ask("POST", "/v1/tasks:retry", r#"{"filter": {}}"#).await.json();
+    assert_eq!((&all["matched"], &all["changed"]), (&json!(1), &json!(1)));
+    let reserved = world.ask("POST", "/v1/queues/work/reserve", r#"{"wait": "10s"}"#).await.json();
+    assert_eq!(reserved["tasks"][0]["id"], failing.as_str());
+}

@@ -83,3 +83,21 @@ async fn what_a_worker_holds_survives_a_restart_in_good_order() {
     let world = World::on(world.stop().await).await;
     assert_eq!(world.client.ack(&got.id, &ack(&got.token)).await.unwrap().state, State::Succeeded);
 }
+
+#[tokio::test]
+async fn one_bad_report_of_a_batch_spoils_no_other() {
+    let world = World::new().await;
+    world.client.create("q", &NewTask::new()).await.unwrap();
+    let reserved = world.ask("POST", "/v1/queues/q/reserve", "{}").await.json();
+    let (id, token) = (&reserved["tasks"][0]["id"], &reserved["tasks"][0]["token"]);
+    let body = format!(
+        r#"{{"tasks": [5, {{"id": "x", "tokn": "1.1"}}, {{"id": {id}, "token": "late"}}, {{"id": {id}, "token": {token}}}]}}"#
+    );
+    let results = world.ask("POST", "/v1/queues/q/ack", &body).await.json();
+    let statuses: Vec<_> =
+        results["results"].as_array().unwrap().iter().map(|result| &result["status"]).collect();
+    assert_eq!(statuses, [422, 422, 422, 200], "{results}");
+    assert_eq!(results["results"][1]["id"], "x");
+    let whole = world.ask("POST", "/v1/queues/q/ack", r#"{"tasks": {}}"#).await;
+    assert_eq!(whole.problem(), (422, "field_invalid".to_owned()));
+}

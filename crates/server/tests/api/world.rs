@@ -116,7 +116,10 @@ impl Answer {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("it has a status");
-        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+        let head = head.to_lowercase();
+        let is_chunked = head.contains("transfer-encoding: chunked");
+        let body = if is_chunked { joined(body) } else { body.to_owned() };
+        Answer { status, head, body }
     }
 
     pub fn json(&self) -> Value {
@@ -131,6 +134,17 @@ impl Answer {
         assert!(problem["instance"].as_str().is_some_and(|path| path.starts_with('/')), "{problem}");
         (self.status, problem["code"].as_str().expect("the machine can do this").to_owned())
     }
+}
+
+/// A body that came in chunks, each after its length.
+fn joined(mut chunks: &str) -> String {
+    let mut body = String::new();
+    while let Some((length, rest)) = chunks.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).expect("a chunk has a length");
+        body.push_str(&rest[..length]);
+        chunks = rest[length..].strip_prefix("\r\n").expect("a chunk ends");
+    }
+    body
 }
 
 /// A call that came in.

@@ -116,3 +116,24 @@ fn tables_do_not_wrap_and_have_no_colors_in_a_pipe() {
     assert!(lines[1].starts_with(&id) && lines[1].ends_with("n"), "{table}");
     assert!(!table.contains('\u{1b}'), "{table}");
 }
+
+#[test]
+fn tasks_come_as_lines_and_one_that_is_refused_spoils_no_other() {
+    let server = Server::start();
+    let lines = "{\"payload\": 1, \"delay\": \"1h\"}\n\nnonsense\n{\"dealy\": \"1h\"}\n{\"payload\": 2, \"delay\": \"2h\"}";
+    let said = server.run_with(&["task", "add", "q", "--ndjson", "-"], lines).with(1);
+    let ids: Vec<&str> = said.out.lines().collect();
+    assert_eq!(ids.len(), 2, "{said:#?}");
+    let payload = |id: &str| server.run(&["task", "get", id, "--json"]).with(0).json()["payload"].clone();
+    assert_eq!((payload(ids[0]), payload(ids[1])), (1.into(), 2.into()));
+    assert!(said.err.contains("task 2: the body is not JSON"), "{said:#?}");
+    assert!(
+        said.err.contains("task 3: dealy: unknown field \"dealy\", did you mean \"delay\"?"),
+        "{said:#?}"
+    );
+    assert!(said.err.contains("2 of 4 tasks were refused"), "{said:#?}");
+    let said = server.run_with(&["task", "add", "q", "--ndjson", "-", "--json"], "{}\n").with(0);
+    assert_eq!(said.json()["status"], 201);
+    server.run(&["task", "add", "q", "--ndjson", "/no/such/file"]).with(2);
+    server.run(&["task", "add", "q", "--ndjson", "-", "--lane", "l"]).with(2);
+}

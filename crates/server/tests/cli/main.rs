@@ -4,10 +4,12 @@
 
 mod changes;
 mod config;
+mod example_workers;
 mod folders;
 mod keys;
 mod operation;
 mod program;
+mod tls;
 mod transcripts;
 mod usage;
 mod work;

@@ -150,6 +150,11 @@ impl Server {
         }
     }
 
+    /// Sends the server a signal.
+    pub fn tell(&self, signal: &str) {
+        tell(&self.process, signal);
+    }
+
     /// Tells the server to stop, and waits until it has. Its exit code comes back.
     pub fn stop(&mut self) -> i32 {
         tell(&self.process, "TERM");

@@ -1,12 +1,12 @@
-//! The transcripts in `docs/cli.md` stay true: each command in them is run again, and what it says is compared.
+//! The transcripts in `docs/cli.md` and the tour of `README.md` stay true: each command in them is run again, and what it says is compared.
 //!
 //! Ids, times and lengths of time differ from run to run and are not compared. `scripts/cli-transcripts` runs this with
 //! `UPDATE_TRANSCRIPTS=1`, which writes what was said into the page.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::program::{PUNCTUAL, Server};
+use crate::program::{PUNCTUAL, Server, read_until};
 
 const BEGIN: &str = "```console";
 const END: &str = "```";
@@ -15,11 +15,42 @@ const MARK: &str = "\u{1}";
 
 #[test]
 fn the_transcripts_of_the_page_are_true() {
-    let page_path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
-    let page = std::fs::read_to_string(&page_path).unwrap();
     let server = Server::start();
-    let commands: Vec<&str> = page.split('\n').filter_map(|line| line.strip_prefix("$ ")).collect();
-    let outputs = run_all(&server, &commands);
+    check(&server, "docs/cli.md", &[]);
+}
+
+#[test]
+fn the_tour_of_the_readme_is_true() {
+    let server = Server::start();
+    // The reader is told to have this called. Here it takes a free port.
+    let hello = server.folder.path().join("hello");
+    std::fs::create_dir(&hello).unwrap();
+    std::fs::write(hello.join("hello.txt"), "Hello!\n").unwrap();
+    let mut called = Command::new("python3")
+        .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1"])
+        .current_dir(&hello)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let said = read_until(called.stdout.as_mut().unwrap(), "/)");
+    let called_at = said.rsplit_once("http://").unwrap().1.trim_end_matches("/)").to_owned();
+    let asked_at = server.url.strip_prefix("http://").unwrap().to_owned();
+    check(&server, "README.md", &[("localhost:8700", &asked_at), ("127.0.0.1:8000", &called_at)]);
+    called.kill().unwrap();
+    called.wait().unwrap();
+}
+
+/// Runs the commands of a page, and compares. Addresses are those of the page for the reader, and others for us.
+fn check(server: &Server, page_name: &str, addresses: &[(&str, &str)]) {
+    let page_path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page_name);
+    let page = std::fs::read_to_string(&page_path).unwrap();
+    let commands = page.split('\n').filter_map(|line| line.strip_prefix("$ "));
+    let commands: Vec<String> = commands.map(|command| replaced(command, addresses)).collect();
+    let back: Vec<(&str, &str)> = addresses.iter().map(|(theirs, ours)| (*ours, *theirs)).collect();
+    let outputs: Vec<String> =
+        run_all(server, &commands).iter().map(|output| replaced(output, &back)).collect();
+    assert_eq!(commands.len(), outputs.len(), "every command of {page_name} was run");
     let written = rewritten(&page, &outputs);
     if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
         return std::fs::write(&page_path, written).unwrap();
@@ -28,18 +59,22 @@ fn the_transcripts_of_the_page_are_true() {
         assert_eq!(
             masked(page),
             masked(now),
-            "line {} of docs/cli.md is no longer true; run scripts/cli-transcripts and look at the difference",
+            "line {} of {page_name} is no longer true; run scripts/cli-transcripts and look at the difference",
             number + 1
         );
     }
     assert_eq!(page.split('\n').count(), written.split('\n').count(), "run scripts/cli-transcripts");
 }
 
+fn replaced(text: &str, pairs: &[(&str, &str)]) -> String {
+    pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
 /// What each command says, all of them in one shell. The server was started by us, so its words are taken from there.
-fn run_all(server: &Server, commands: &[&str]) -> Vec<String> {
+fn run_all(server: &Server, commands: &[String]) -> Vec<String> {
     let mut script = String::from("exec 2>&1\n");
     for command in commands {
-        let command = if command.starts_with("punctual serve") { ":" } else { command };
+        let command = if command.starts_with("punctual serve") { ":" } else { command.as_str() };
         script +=
             &format!("{command}\ncode=$?; [ $code = 0 ] || echo \"(exit code $code)\"; printf '{MARK}'\n");
     }

@@ -122,4 +122,7 @@ fn the_load_generator_counts_what_it_did() {
     let reserve = [&bench[..], &["--mode", "reserve", "--fill", "200", "--queue", "other"]].concat();
     let report = server.run(&reserve).with(0).json();
     assert_eq!(report["tasks"], 200, "{report}");
+    let list = [&bench[..], &["--mode", "list", "--fill", "1500", "--queue", "far"]].concat();
+    let report = server.run(&list).with(0).json();
+    assert!(report["tasks"].as_u64().unwrap() >= 100 && report["failures"] == 0, "{report}");
 }

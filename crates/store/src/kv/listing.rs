@@ -14,7 +14,8 @@ use crate::paging::{LOOKED_MAX, first_key, page_key};
 use crate::place::hour_of;
 use crate::{Filter, Listed, Page, PageKey, StoreError};
 
-/// How many rows of one source are read at once, at most.
+/// How many rows of one source are read at once, at least and at most.
+const PIECE_MIN: usize = 4;
 const PIECE_MAX: usize = 100;
 
 pub(super) async fn list<K: OrderedKv>(
@@ -29,10 +30,13 @@ pub(super) async fn list<K: OrderedKv>(
         let first = first_key(filter, from, partition);
         sources.extend(sources_of(kv, partition, filter, first).await?);
     }
-    let piece = limit.saturating_add(1).min(PIECE_MAX);
+    // Tasks spread evenly over partitions, so that most sources give a page no more than their share. Reading more from
+    // each would make a page of a hundred cost thousands of rows.
+    let share = 2 * limit.saturating_add(1) / sources.len().max(1);
     let mut heads = BinaryHeap::new();
     for (n, source) in sources.iter_mut().enumerate() {
-        heads.extend(source.head(kv, piece).await?.map(|key| Reverse((key, n))));
+        source.piece = share.clamp(PIECE_MIN, PIECE_MAX);
+        heads.extend(source.head(kv).await?.map(|key| Reverse((key, n))));
     }
     let (mut page, mut looked) = (Page::default(), 0);
     while let Some(Reverse((key, n))) = heads.pop() {
@@ -47,7 +51,7 @@ pub(super) async fn list<K: OrderedKv>(
         }
         looked += 1;
         page.tasks.extend(row);
-        heads.extend(sources[n].head(kv, PIECE_MAX).await?.map(|key| Reverse((key, n))));
+        heads.extend(sources[n].head(kv).await?.map(|key| Reverse((key, n))));
     }
     Ok(page)
 }
@@ -66,6 +70,8 @@ struct Source {
     from: Bytes,
     until: Bytes,
     read: VecDeque<(PageKey, Listed)>,
+    /// How many rows are read next. It doubles each time: whoever reads on wants many.
+    piece: usize,
 }
 
 /// The ranges of a partition that hold what is asked for: windows and parked rows, or queues of the history.
@@ -80,7 +86,14 @@ async fn sources_of<K: OrderedKv>(
     let range = Key::table(partition, table);
     let range = filter.queue.map_or(range.clone(), |queue| range.queue(queue));
     let found = prefixes(kv, range.clone().done(), &range.end(), length).await?;
-    let source = |table, from, until| Source { partition, table, from, until, read: VecDeque::new() };
+    let source = |table, from, until| Source {
+        partition,
+        table,
+        from,
+        until,
+        read: VecDeque::new(),
+        piece: PIECE_MAX,
+    };
     let begin = |prefix: &Bytes| {
         let key = Key::from(prefix);
         let key = if filter.ended { key.hour(hour_of(first.wake_at)) } else { key };
@@ -98,8 +111,10 @@ async fn sources_of<K: OrderedKv>(
 
 impl Source {
     /// The next row's place in the order, read when it is not there yet.
-    async fn head<K: OrderedKv>(&mut self, kv: &K, piece: usize) -> Result<Option<PageKey>, StoreError> {
+    async fn head<K: OrderedKv>(&mut self, kv: &K) -> Result<Option<PageKey>, StoreError> {
         while self.read.is_empty() && self.from < self.until {
+            let piece = self.piece;
+            self.piece = (2 * piece).min(PIECE_MAX);
             self.read_on(kv, piece).await?;
         }
         Ok(self.read.front().map(|(key, _)| *key))

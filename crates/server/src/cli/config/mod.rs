@@ -73,11 +73,16 @@ pub struct Settings {
 #[command(next_help_heading = "TLS")]
 pub struct TlsSettings {
     /// A certificate in PEM, followed by those that vouch for it; read again on SIGHUP
-    #[arg(long = "tls-certificate", value_name = "FILE", env = "PUNCTUAL_TLS_CERTIFICATE")]
+    #[arg(
+        id = "tls_certificate",
+        long = "tls-certificate",
+        value_name = "FILE",
+        env = "PUNCTUAL_TLS_CERTIFICATE"
+    )]
     #[serde(default, deserialize_with = "path")]
     pub certificate: Option<PathBuf>,
     /// The certificate's key in PEM
-    #[arg(long = "tls-key", value_name = "FILE", env = "PUNCTUAL_TLS_KEY")]
+    #[arg(id = "tls_key", long = "tls-key", value_name = "FILE", env = "PUNCTUAL_TLS_KEY")]
     #[serde(default, deserialize_with = "path")]
     pub key: Option<PathBuf>,
 }
@@ -106,7 +111,7 @@ pub struct LimitSettings {
     #[arg(long, value_name = "N", env = "PUNCTUAL_CONNECTIONS_MAX")]
     #[serde(default, deserialize_with = "value")]
     pub connections_max: Option<Count<1, 1_000_000>>,
-    /// How long a connection may be open without a request [default: 75s]
+    /// How long a connection may be open without a request, or without taking its answer [default: 75s]
     #[arg(long, value_name = "DURATION", env = "PUNCTUAL_IDLE_MAX")]
     #[serde(default, deserialize_with = "value")]
     pub idle_max: Option<Length<1_000, HOUR>>,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use punctual_client::wire::{Base64, Http, Json, NewTask, OnConflict, Retry, Span};
 
+use super::add_lines::add_lines;
 use crate::cli::Outcome;
 use crate::cli::ask::{Remote, print, print_json};
 use crate::cli::trouble::Trouble;
@@ -17,7 +18,8 @@ use crate::cli::words::Here;
 #[command(after_help = "Examples:
   punctual task add mail --payload '{\"to\": \"ana@example.com\"}' --at 'tomorrow 9:00 Europe/Paris'
   punctual task add reports --url https://example.com/report --at 'next monday 8:30'
-  generate | punctual task add print --file - --delay 90s")]
+  generate | punctual task add print --file - --delay 90s
+  punctual task add mail --ndjson - <<< '{\"payload\": {\"to\": \"ana\"}, \"delay\": \"90s\"}'")]
 pub struct Add {
     /// The queue it goes to; made if it is not there
     queue: String,
@@ -64,6 +66,13 @@ pub struct Add {
     /// Makes it safe to send the same again: within a day the answer is the same
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    /// Many tasks: a file with one in each line, as JSON as the API takes it, or - for stdin. They are added while they
+    /// come; one that is refused spoils no other
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "at", "delay", "lane", "name", "unique_key", "priority", "retry", "timeout", "start_by", "expires_at",
+        "handler", "callback", "idempotency_key", "payload", "text", "file", "url",
+    ])]
+    ndjson: Option<PathBuf>,
     // Last, because their headings hold for all that follows.
     #[command(flatten)]
     carries: Carries,
@@ -126,6 +135,9 @@ impl Add {
     /// Adds it.
     pub async fn run(self, remote: &Remote) -> Outcome {
         let (here, client) = (Here::system(), remote.client()?);
+        if let Some(file) = &self.ndjson {
+            return add_lines(remote, &client.creating(&self.queue), file).await;
+        }
         let (queue, key) = (self.queue.clone(), self.idempotency_key.clone());
         let task = self.task(&here)?;
         let creating = client.creating(&queue);

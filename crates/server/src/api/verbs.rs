@@ -1,0 +1,89 @@
+//! Paths that end with a verb: `POST /v1/tasks/{id}:run`.
+//!
+//! The router cannot match a part of a segment, so that such a path shares its route with the one without the verb. Here
+//! the two are told apart again: a verb is POSTed, and nothing else is.
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, Method, StatusCode, header};
+
+use super::failure::Failure;
+
+/// What can be done to one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskVerb {
+    /// Make it due now.
+    Run,
+    /// Try it again from the beginning.
+    Retry,
+}
+
+/// What can be done to one queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueVerb {
+    /// Nothing starts any more.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// Cancel what waits.
+    Purge,
+}
+
+/// What can be done to one key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyVerb {
+    /// Give it another secret.
+    Rotate,
+}
+
+/// The verbs of a task.
+pub const TASK_VERBS: &[(&str, TaskVerb)] = &[("run", TaskVerb::Run), ("retry", TaskVerb::Retry)];
+
+/// The verbs of a queue.
+pub const QUEUE_VERBS: &[(&str, QueueVerb)] =
+    &[("pause", QueueVerb::Pause), ("resume", QueueVerb::Resume), ("purge", QueueVerb::Purge)];
+
+/// The verbs of a key.
+pub const KEY_VERBS: &[(&str, KeyVerb)] = &[("rotate", KeyVerb::Rotate)];
+
+/// The name and the verb of a path's last segment.
+pub fn name_and_verb<'a, V: Copy>(segment: &'a str, verbs: &[(&str, V)]) -> Result<(&'a str, V), Failure> {
+    let (name, word) = segment.rsplit_once(':').unwrap_or((segment, ""));
+    let verb = verbs.iter().find(|(known, _)| *known == word);
+    let Some((_, verb)) = verb else {
+        let known: Vec<String> = verbs.iter().map(|(known, _)| format!(":{known}")).collect();
+        return Err(Failure::new("not_found", format!("there are the verbs {}", known.join(", "))));
+    };
+    Ok((name, *verb))
+}
+
+/// Answers 405 to a verb that is not POSTed, and to a POST without a verb.
+pub async fn are_posted(request: Request, next: Next) -> Response {
+    let Some((segment, besides)) = shared(request.uri().path()) else { return next.run(request).await };
+    let (has_verb, method) = (segment.contains(':'), request.method().clone());
+    let allowed = if has_verb { "POST" } else { besides };
+    if has_verb != (method == Method::POST) {
+        let failure = Failure::no_such_method(&method);
+        return allowing(failure.into_response(), allowed);
+    }
+    let response = next.run(request).await;
+    // The router would name both.
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED { allowing(response, allowed) } else { response }
+}
+
+/// The last segment of a path that may or may not end with a verb, and what is allowed when it does not.
+fn shared(path: &str) -> Option<(&str, &'static str)> {
+    let of = |prefix, allowed| Some((path.strip_prefix(prefix)?, allowed));
+    let shared = of("/v1/tasks/", "GET,HEAD,PATCH,DELETE");
+    let shared = shared.or_else(|| of("/v1/queues/", "GET,HEAD,PUT,PATCH,DELETE"));
+    let shared = shared.or_else(|| of("/v1/keys/", "DELETE"));
+    shared.filter(|(segment, _)| !segment.contains('/'))
+}
+
+fn allowing(mut response: Response, allowed: &str) -> Response {
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    response
+}
