@@ -121,7 +121,7 @@ impl Observer for Watch {
             | Note::PartitionReloaded(partition)
             | Note::PartitionReleased(partition) => {
                 tracing::debug!(partition = partition.0, ?note, "a partition is not ours");
-                if let Note::PartitionReloaded(_) = note {
+                if matches!(note, Note::PartitionReloaded(_)) {
                     shared.counts.lost();
                 }
                 shared.metrics.gone(partition);

@@ -16,8 +16,10 @@ const ABOUT: &str = "Tasks that run when they are due: calls at a given time, an
 
 /// All operations.
 pub fn operations() -> Vec<Operation> {
-    let parts = [tasks::all(), work::all(), queues::all(), keys::all(), operating::all(), rest::all()];
-    parts.into_iter().flatten().collect()
+    [tasks::all(), work::all(), queues::all(), keys::all(), operating::all(), rest::all()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The document.

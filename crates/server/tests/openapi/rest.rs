@@ -31,11 +31,15 @@ fn healthz() -> Operation {
 }
 
 fn readyz() -> Operation {
-    Operation::new("get", "/readyz", "readyz", "Whether the scheduler answers", "").answers_text(
-        200,
-        "It does.",
-        "text/plain",
+    Operation::new(
+        "get",
+        "/readyz",
+        "readyz",
+        "Whether it owns its partitions and its store takes writes",
+        "",
     )
+    .answers_text(200, "It does.", "text/plain")
+    .refuses(&["not_ready"])
 }
 
 fn metrics() -> Operation {
@@ -79,6 +83,7 @@ pub fn tags() -> Value {
         {"name": "lanes", "description": "Tasks of one lane run one at a time, in order."},
         {"name": "notifications", "description": "Who is told of trouble."},
         {"name": "keys", "description": "Who may ask."},
+        {"name": "notifications", "description": "Who is told, by webhook, of what goes wrong."},
         {"name": "server", "description": "The server itself."},
     ])
 }
