@@ -60,7 +60,8 @@ impl Known {
             ("GET", "/errors/{code}") => Some(vec![("/errors/not_found".into(), String::new(), Open)]),
             ("GET", "/healthz" | "/openapi.json" | "/readyz") => one(json!({}), Open),
             ("GET", "/metrics") => one(json!({}), Forbidden),
-            ("GET" | "POST", "/v1/keys") | ("POST" | "DELETE", "/v1/keys/{id}") => one(json!({}), Forbidden),
+            ("GET" | "POST", "/v1/keys") | ("DELETE", "/v1/keys/{id}") => one(json!({}), Forbidden),
+            ("POST", "/v1/keys/{id}") => Some(vec![(at(":rotate"), String::new(), Forbidden)]),
             ("GET", "/v1/events") => one(json!({}), Elsewhere),
             ("POST", "/schedule") => {
                 let call = json!({"url": "http://127.0.0.1:9/", "executionDateTime": "2099-01-01T00:00:00Z"});
