@@ -59,7 +59,6 @@ macro_rules! event_kinds {
     ( $( $(#[$about:meta])* $kind:ident = $name:literal, )* ) => {
         /// What can happen.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum EventKind {
             $( $(#[$about])* #[serde(rename = $name)] $kind, )*
         }

@@ -14,7 +14,6 @@ macro_rules! scopes {
     ( $( $(#[$about:meta])* $scope:ident = $name:literal, )* ) => {
         /// What a key may do.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum Scope {
             $( $(#[$about])* #[serde(rename = $name)] $scope, )*
         }

@@ -6,7 +6,9 @@ use utoipa::openapi::schema::{Schema, SchemaType};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::event::EventKind;
 use super::json::{Base64, Json};
+use super::key::Scope;
 use super::problem::{FieldError, Problem, WrittenProblem};
 use super::span::Span;
 use super::time::{Moment, Time};
@@ -105,6 +107,30 @@ named_text! {
     SigningSecret, Some(100), "^whsec_[A-Za-z0-9+/]{32,86}={0,2}$", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "24 to 64 bytes in base64, as Standard Webhooks writes them.";
     StatusPattern, Some(3), "^[1-5]([0-9]{2}|xx)$", "2xx", "A status, or `2xx` for a whole class.";
 }
+
+/// A type that is one of some words. What serde is told by a macro, the derive does not see.
+macro_rules! described_as_word {
+    ($type:ident, $about:literal) => {
+        impl ToSchema for $type {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($type))
+            }
+        }
+
+        impl PartialSchema for $type {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .enum_values(Some($type::ALL.iter().map(|word| word.as_str())))
+                    .description(Some($about))
+                    .into()
+            }
+        }
+    };
+}
+
+described_as_word!(Scope, "What a key may do.");
+described_as_word!(EventKind, "What can happen.");
 
 /// Headers of a call.
 pub(crate) struct Headers;

@@ -24,6 +24,8 @@ fn names_are_those_of_the_wire() {
     assert!(described::<Problem>()["properties"]["type"].is_object());
     assert!(described::<CallAt>()["properties"]["executionDateTime"].is_object());
     assert_eq!(described::<CallStatus>()["enum"], json!(["ToDo", "In progress", "Done", "Error"]));
+    assert_eq!(described::<EventKind>()["enum"][0], "task.created");
+    assert_eq!(described::<Scope>()["enum"][0], "read");
     let queue = described::<QueueSettings>();
     assert!(queue.get("required").is_none(), "{queue}");
 }
