@@ -46,6 +46,18 @@ struct Known {
     token: String,
 }
 
+/// Paths that belong to no namespace.
+fn of_the_server(method: &str, path: &str) -> Option<Answered> {
+    match (method, path) {
+        (_, "/healthz" | "/openapi.json" | "/readyz" | "/v1/clock") => Some(Open),
+        ("GET" | "POST", "/v1/keys") | ("DELETE", "/v1/keys/{id}") => Some(Forbidden),
+        (_, "/metrics" | "/v1/backup" | "/v1/hold" | "/v1/hold:release" | "/v1/clock:advance") => {
+            Some(Forbidden)
+        }
+        _ => None,
+    }
+}
+
 impl Known {
     /// What is asked at a path of the router, and what the answer must be. Each path that a verb makes is a request.
     fn asked(&self, method: &str, path: &str) -> Option<Vec<(String, String, Answered)>> {
@@ -58,13 +70,12 @@ impl Known {
         if !has_method(path, method) {
             return one(json!({}), NoMethod);
         }
+        if let Some(answered) = of_the_server(method, path) {
+            return one(json!({}), answered);
+        }
         match (method, path) {
             ("GET", "/errors/{code}") => Some(vec![("/errors/not_found".into(), String::new(), Open)]),
-            ("GET", "/healthz" | "/openapi.json" | "/readyz" | "/v1/clock") => one(json!({}), Open),
-            ("GET", "/metrics" | "/v1/hold") => one(json!({}), Forbidden),
-            ("GET" | "POST", "/v1/keys") | ("DELETE", "/v1/keys/{id}") => one(json!({}), Forbidden),
             ("POST", "/v1/keys/{id}") => Some(vec![(at(":rotate"), String::new(), Forbidden)]),
-            ("POST", "/v1/backup" | "/v1/hold:release" | "/v1/clock:advance") => one(json!({}), Forbidden),
             ("GET" | "DELETE", "/v1/notifications/{name}") => one(json!({}), Own),
             ("PUT", "/v1/notifications/{name}") => {
                 one(json!({"url": "https://beta.example.com/", "events": ["task.dead"]}), Own)
