@@ -21,6 +21,11 @@ pub struct BodyFault {
 
 /// Reads a body. What is right is read once; what is wrong is read again, to find the place.
 pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, BodyFault> {
+    // A list of a type's fields would be read as well, and nobody means that.
+    if body.trim_ascii_start().starts_with(b"[") {
+        let detail = "a list, where an object is expected".to_owned();
+        return Err(BodyFault { field: None, detail, is_json: true });
+    }
     serde_json::from_slice(body).map_err(|error| fault::<T>(body, &error))
 }
 

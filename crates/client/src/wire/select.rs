@@ -11,7 +11,7 @@ use super::schema::{Id, Url};
 use super::span::Span;
 use super::task::{Http, State, Task};
 use super::time::{Moment, Time};
-use super::two_way::present;
+use super::two_way::{object, present};
 
 /// What is to change about a task: PATCH. Left out, a field stays; `null` takes it away.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -209,6 +209,7 @@ pub struct TaskPage {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ByFilter {
     /// Which tasks. An empty one means all of them, but it must be said.
+    #[serde(deserialize_with = "object")]
     pub filter: Filter,
     /// Only count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -228,6 +229,7 @@ pub struct ByFilter {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MoveByFilter {
     /// Which tasks. An empty one means all of them, but it must be said.
+    #[serde(deserialize_with = "object")]
     pub filter: Filter,
     /// Only count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

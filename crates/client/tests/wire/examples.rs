@@ -148,9 +148,10 @@ fn a_queue_as_it_is_answered() {
     );
     assert_eq!(queue.secrets, 2);
     let stats: QueueStats = round_trip(
-        r#"{"queue": "mail", "paused": false, "tasks": {"scheduled": 3, "dead": 1}, "next_at": "2026-11-16T08:00:00.000000Z"}"#,
+        r#"{"queue": "mail", "paused": false, "waiting": 3, "tasks": {"running": 3, "reserved": 1},
+            "flow": {"created": 9, "succeeded": 4, "dead": 1, "cancelled": 0, "expired": 0}, "next_at": "2026-11-16T08:00:00.000000Z"}"#,
     );
-    assert_eq!(stats.tasks[&State::Dead], 1);
+    assert_eq!((stats.tasks[&State::Reserved], stats.flow.dead), (1, 1));
 }
 
 #[test]
@@ -205,4 +206,11 @@ fn the_rest_of_the_page() {
             "time": "2026-11-16T08:00:00.000000Z", "data": {"queue": "mail"}}"#,
     );
     assert_eq!(event.kind, EventKind::TaskCreated);
+}
+
+#[test]
+fn a_list_of_values_is_no_object() {
+    assert!(read::<ByFilter>(br#"{"filter": [null, null]}"#).is_err());
+    assert!(read::<ByFilter>(br#"{"filter": {}}"#).is_ok());
+    assert_eq!(read::<Kick>(b" []").unwrap_err().detail, "a list, where an object is expected");
 }
