@@ -102,6 +102,10 @@ impl Builder {
 
     /// Begins. Returns when the scheduler owns every partition of the store. Another scheduler that was at work on
     /// the store is pushed aside: what it tries to record from now on is refused.
+    ///
+    /// # Panics
+    ///
+    /// In a tokio runtime without its clock or its I/O: build it with `enable_all`, as `#[tokio::main]` does.
     pub async fn start<S: Store>(self, store: S) -> Result<Scheduler<S>, Error> {
         self.start_shared(Arc::new(store)).await
     }

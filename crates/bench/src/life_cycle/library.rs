@@ -38,7 +38,7 @@ pub fn steady(tasks: usize) -> Round {
 
 /// The same on one thread, for a tool that counts instructions.
 pub fn on_one_thread(tasks: usize) {
-    let runtime = Builder::new_current_thread().enable_time().build().expect("one thread can be had");
+    let runtime = Builder::new_current_thread().enable_all().build().expect("one thread can be had");
     let round = run_on(&runtime, tasks, produce_steadily);
     println!("{}", round.tasks);
 }
@@ -160,7 +160,7 @@ async fn start(ends: Arc<Ends>) -> Scheduler<MemoryStore> {
 }
 
 fn runtime() -> Runtime {
-    Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("two threads can be had")
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("two threads can be had")
 }
 
 fn measure<F: Future<Output = ()> + Send + 'static>(tasks: usize, work: impl FnOnce() -> F) -> Round {
