@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
 use super::nearest::unknown_field;
@@ -19,18 +19,25 @@ pub struct BodyFault {
     pub is_json: bool,
 }
 
+/// What is said of a list that stands for an object.
+pub(crate) const LIST_FOR_OBJECT: &str = "a list, where an object is expected";
+
 /// Reads a body. What is right is read once; what is wrong is read again, to find the place.
 pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, BodyFault> {
-    // A list of a type's fields would be read as well, and nobody means that.
-    if body.trim_ascii_start().starts_with(b"[") {
-        let detail = "a list, where an object is expected".to_owned();
-        return Err(BodyFault { field: None, detail, is_json: true });
-    }
+    refuse_list(body)?;
     serde_json::from_slice(body).map_err(|error| fault::<T>(body, &error))
 }
 
+/// A list of a type's fields would be read as well, and nobody means that.
+pub(crate) fn refuse_list(body: &[u8]) -> Result<(), BodyFault> {
+    if body.trim_ascii_start().starts_with(b"[") {
+        return Err(BodyFault { field: None, detail: LIST_FOR_OBJECT.to_owned(), is_json: true });
+    }
+    Ok(())
+}
+
 fn fault<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> BodyFault {
-    let fault = fault_of(error);
+    let fault = fault_of(body, error);
     if !fault.is_json {
         return fault;
     }
@@ -43,9 +50,13 @@ fn fault<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> BodyFau
 }
 
 /// What is wrong, without the place.
-pub(crate) fn fault_of(error: &serde_json::Error) -> BodyFault {
-    let is_json = error.classify() == Category::Data;
+pub(crate) fn fault_of(body: &[u8], error: &serde_json::Error) -> BodyFault {
+    // Where a word is expected, anything else is told as if the text itself were at fault.
+    let is_mistaken =
+        error.classify() == Category::Syntax && serde_json::from_slice::<IgnoredAny>(body).is_ok();
+    let is_json = is_mistaken || error.classify() == Category::Data;
     let detail = match unknown_field(error) {
+        _ if is_mistaken => "neither one of the words nor the object that can stand here".to_owned(),
         _ if !is_json => format!("the body is not JSON: {error}"),
         Some(unknown) => unknown.to_string(),
         None => without_place(&error.to_string()).to_owned(),

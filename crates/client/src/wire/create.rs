@@ -50,9 +50,10 @@ impl<'a> Creation<'a> {
 
 /// The items of `{"tasks": […]}`, to be read each on its own: see [`body::read`].
 pub fn read_items(bytes: &[u8]) -> Result<Vec<&RawValue>, BodyFault> {
+    body::refuse_list(bytes)?;
     match serde_json::from_slice::<RawTasks<'_>>(bytes) {
         Ok(items) => Ok(items.tasks),
-        Err(error) => Err(body::fault_of(&error)),
+        Err(error) => Err(body::fault_of(bytes, &error)),
     }
 }
 

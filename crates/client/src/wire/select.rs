@@ -169,7 +169,7 @@ impl From<Filter> for TaskQuery {
 
 /// Which tasks are meant: those that all of this is true of.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Filter {
     /// Of this queue.
@@ -191,6 +191,7 @@ pub struct Filter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Time>,
 }
+object!(Filter);
 
 /// A page of tasks.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -209,7 +210,6 @@ pub struct TaskPage {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ByFilter {
     /// Which tasks. An empty one means all of them, but it must be said.
-    #[serde(deserialize_with = "object")]
     pub filter: Filter,
     /// Only count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -229,7 +229,6 @@ pub struct ByFilter {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MoveByFilter {
     /// Which tasks. An empty one means all of them, but it must be said.
-    #[serde(deserialize_with = "object")]
     pub filter: Filter,
     /// Only count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -3,11 +3,6 @@
 //! Serde knows only one of the two for a type. So such a type has a twin with the same fields that is read leniently,
 //! and answers read the twin.
 
-use std::fmt;
-use std::marker::PhantomData;
-
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A struct that refuses unknown fields, and its twin that does not.
@@ -20,11 +15,12 @@ macro_rules! two_way {
     ) => {
         $(#[$about])*
         #[derive(serde::Serialize, serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
+        #[serde(deny_unknown_fields, remote = "Self")]
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub struct $name {
             $( $(#[$about_field])* pub $field: $type, )*
         }
+        $crate::wire::two_way::object!($name);
 
         // Described too, because its fields carry the same attributes.
         #[derive(serde::Deserialize)]
@@ -71,25 +67,42 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// Reads an object. What is derived for a type also reads a list of its fields' values, which nobody means.
-pub(crate) fn object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    struct Object<T>(PhantomData<T>);
-
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
-        type Value = T;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
+/// Makes a struct that is derived with `remote = "Self"` read objects only.
+///
+/// What serde derives for a struct also reads a list of its fields' values: `"retention": []` would be settings in which
+/// nothing is said. Nobody means that. With `remote`, what is derived becomes methods of the struct, and the traits are
+/// written here around them. Only what lies within a request needs it: [`read`](super::body::read) sees to the whole.
+macro_rules! object {
+    ($name:ident) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $name::serialize(self, serializer)
+            }
         }
 
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-            T::deserialize(MapAccessDeserializer::new(map))
-        }
-    }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                struct Object;
 
-    deserializer.deserialize_map(Object(PhantomData))
+                impl<'de> serde::de::Visitor<'de> for Object {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
+                        $name::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+                    }
+
+                    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, _: A) -> Result<$name, A::Error> {
+                        Err(serde::de::Error::custom($crate::wire::body::LIST_FOR_OBJECT))
+                    }
+                }
+
+                deserializer.deserialize_any(Object)
+            }
+        }
+    };
 }
+pub(crate) use object;

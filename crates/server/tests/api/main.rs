@@ -8,6 +8,7 @@ mod isolation;
 mod keys;
 mod limits;
 mod lines;
+mod misplaced_lists;
 mod namespaces;
 mod notifications;
 mod operating;
