@@ -172,11 +172,17 @@ impl<S: Store> Shell<S> {
                 super::sleep(wait).await;
                 wait = (2 * wait).min(TRY_AGAIN_MAX);
             }
-            Done::Released(fence.partition)
+            Done::Released(fence)
         }));
     }
 
-    pub(super) fn released(&mut self, now: Now, partition: PartitionId) {
+    pub(super) fn released(&mut self, now: Now, fence: Fence) {
+        let partition = fence.partition;
+        let is_past = self.node.fence(partition).is_some_and(|owned| owned != fence);
+        if is_past || self.taking.contains(&partition) {
+            // It was begun anew while the store was slow to answer, and what was given up then is over.
+            return;
+        }
         self.node.forget(now, partition);
         self.pruning.lost(partition);
         self.answer_all(partition, Answer::Unknown);
