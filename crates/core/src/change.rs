@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::id::TaskId;
-use crate::task::{Begun, End, Obstacle, Place, Task, WindowId};
+use crate::task::{Begun, End, Obstacle, Place, Task, WaitState, WindowId};
 use crate::time::Timestamp;
 
 /// One fact about one partition. Changes made under one fence are applied in their order.
@@ -15,6 +15,8 @@ pub enum Change {
     Refiled {
         /// Where the row lay before.
         from: Place,
+        /// Why it waited, as the row said before.
+        was: WaitState,
         /// The row as it is now; its revision is higher than before.
         task: Task,
     },
@@ -37,6 +39,8 @@ pub enum Change {
     Ended {
         /// Where its row lay.
         from: Place,
+        /// Why it waited, as the row said.
+        was: WaitState,
         /// The task as it last was.
         task: Task,
         /// How it ended.

@@ -137,6 +137,8 @@ pub struct Attempt {
     pub token: Token,
     /// What is to be done.
     pub spec: Arc<Spec>,
+    /// Why its task has waited, as the row says.
+    pub was: WaitState,
     /// Where the report goes first.
     pub partition: PartitionId,
     /// How long it may take.

@@ -1,4 +1,4 @@
-//! How many tasks each queue has, counted as they come and go.
+//! How many tasks each queue has in each state, counted as they come and go.
 //!
 //! What happens is seen only while the server runs, so that the tasks of earlier runs are counted once, in the
 //! background, in the order of pages. Meanwhile a cursor divides the rows: what changes before it changes the count, and
@@ -9,7 +9,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual::{Attempt, Change, EndState, PageKey, Store, Target, Task, TaskId, Timestamp};
+use punctual::{Attempt, Change, EndState, PageKey, Store, Target, Task, TaskId, Timestamp, WaitState};
 use punctual_core::{PartitionId, Place, QueueId, RowKey, Seq};
 use punctual_store::{Filter, Listed, Page};
 use rustc_hash::FxHashMap;
@@ -37,13 +37,21 @@ pub struct Counts {
 #[derive(Default)]
 struct Inner {
     queues: FxHashMap<QueueId, QueueCounts>,
-    /// The attempts that run: whether a worker has it.
-    running: FxHashMap<TaskId, bool>,
+    /// The attempts that run.
+    running: FxHashMap<TaskId, Running>,
     counted: Counted,
-    /// Rows behind the cursor that changed while a page is read: where each lies now, if anywhere.
-    moved: FxHashMap<TaskId, Option<PageKey>>,
+    /// Rows behind the cursor that changed while a page is read: where each lies now, if anywhere, and what it says.
+    moved: FxHashMap<TaskId, Option<(PageKey, WaitState)>>,
     /// A partition is being taken over anew.
     is_lost: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Running {
+    /// Whether a worker has it.
+    is_reserved: bool,
+    /// What its row says meanwhile.
+    row: WaitState,
 }
 
 /// How far the rows of earlier runs are counted.
@@ -59,14 +67,55 @@ enum Counted {
 /// What is known about a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueueCounts {
-    /// Tasks that have not ended.
-    live: i64,
+    /// Rows of tasks that have not ended, by what they say.
+    rows: ByState<i64>,
+    /// Those of them whose attempt runs.
+    busy: ByState<i64>,
     /// Attempts that run, but not at a worker's.
     pub running: u64,
     /// Attempts that workers have.
     pub reserved: u64,
     /// Since the server began.
     pub flow: Flow,
+}
+
+/// One for each state in which a task waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ByState<T> {
+    /// For its time, or for whatever keeps it from starting.
+    pub scheduled: T,
+    /// For its next attempt.
+    pub retrying: T,
+    /// For a person.
+    pub blocked: T,
+}
+
+impl<T> ByState<T> {
+    fn of(&mut self, state: WaitState) -> &mut T {
+        match state {
+            WaitState::Scheduled => &mut self.scheduled,
+            WaitState::Retrying => &mut self.retrying,
+            WaitState::Blocked => &mut self.blocked,
+        }
+    }
+}
+
+impl ByState<u64> {
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.scheduled + self.retrying + self.blocked
+    }
+}
+
+/// How many tasks of all queues are in each state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Tasks that wait, if they are counted.
+    pub waiting: Option<ByState<u64>>,
+    /// Attempts that run, but not at a worker's.
+    pub running: u64,
+    /// Attempts that workers have.
+    pub reserved: u64,
 }
 
 /// What came and went since the server began.
@@ -85,9 +134,14 @@ pub struct Flow {
 }
 
 impl QueueCounts {
-    fn waiting(&self) -> u64 {
-        let running = i64::try_from(self.running + self.reserved).unwrap_or(i64::MAX);
-        u64::try_from(self.live - running).unwrap_or(0)
+    fn waiting(&self) -> ByState<u64> {
+        let QueueCounts { rows, busy, .. } = self;
+        let idle = |rows: i64, busy: i64| u64::try_from(rows - busy).unwrap_or(0);
+        ByState {
+            scheduled: idle(rows.scheduled, busy.scheduled),
+            retrying: idle(rows.retrying, busy.retrying),
+            blocked: idle(rows.blocked, busy.blocked),
+        }
     }
 }
 
@@ -97,20 +151,37 @@ impl Counts {
     }
 
     /// What is known about a queue, and how many of its tasks wait, if that is known.
-    pub fn of(&self, queue: QueueId) -> (QueueCounts, Option<u64>) {
+    pub fn of(&self, queue: QueueId) -> (QueueCounts, Option<ByState<u64>>) {
         let inner = self.inner();
         let counts = inner.queues.get(&queue).copied().unwrap_or_default();
-        (counts, matches!(inner.counted, Counted::All).then(|| counts.waiting()))
+        (counts, inner.is_all_counted().then(|| counts.waiting()))
+    }
+
+    /// What is known about all queues together.
+    pub fn totals(&self) -> Totals {
+        let inner = self.inner();
+        let mut totals = Totals::default();
+        let mut all = ByState::default();
+        for counts in inner.queues.values() {
+            let waiting = counts.waiting();
+            all.scheduled += waiting.scheduled;
+            all.retrying += waiting.retrying;
+            all.blocked += waiting.blocked;
+            totals.running += counts.running;
+            totals.reserved += counts.reserved;
+        }
+        Totals { waiting: inner.is_all_counted().then_some(all), ..totals }
     }
 
     /// An attempt began.
     pub fn started(&self, attempt: &Attempt) {
-        let (id, is_worker) = (attempt.token.id, attempt.spec.target == Target::Worker);
+        let (id, is_reserved) = (attempt.token.id, attempt.spec.target == Target::Worker);
         let mut inner = self.inner();
         inner.stopped(id);
-        inner.running.insert(id, is_worker);
+        inner.running.insert(id, Running { is_reserved, row: attempt.was });
         let counts = inner.queues.entry(id.queue).or_default();
-        *if is_worker { &mut counts.reserved } else { &mut counts.running } += 1;
+        *if is_reserved { &mut counts.reserved } else { &mut counts.running } += 1;
+        *counts.busy.of(attempt.was) += 1;
     }
 
     /// These changes are on stable storage.
@@ -123,14 +194,14 @@ impl Counts {
                     inner.came(partition, task);
                 }
                 Change::Revived(task) => inner.came(partition, task),
-                Change::Refiled { from, task } => {
+                Change::Refiled { from, was, task } => {
                     inner.stopped(task.id);
-                    inner.went(partition, *from, task);
+                    inner.went(partition, (*from, *was), task);
                     inner.came(partition, task);
                 }
-                Change::Ended { from, task, end } => {
+                Change::Ended { from, was, task, end } => {
                     inner.stopped(task.id);
-                    inner.went(partition, *from, task);
+                    inner.went(partition, (*from, *was), task);
                     let flow = &mut inner.queues.entry(task.id.queue).or_default().flow;
                     *match end.state {
                         EndState::Succeeded => &mut flow.succeeded,
@@ -160,40 +231,50 @@ impl Counts {
 
 impl Inner {
     fn begin(&mut self) {
-        self.queues.values_mut().for_each(|counts| counts.live = 0);
+        self.queues.values_mut().for_each(|counts| counts.rows = ByState::default());
         self.moved.clear();
         self.counted = Counted::Before(FIRST);
+    }
+
+    fn is_all_counted(&self) -> bool {
+        matches!(self.counted, Counted::All)
+    }
+
+    /// So many rows of a queue that say this, more or less.
+    fn rows(&mut self, queue: QueueId, state: WaitState) -> &mut i64 {
+        self.queues.entry(queue).or_default().rows.of(state)
     }
 
     /// A row lies there from now on.
     fn came(&mut self, partition: PartitionId, task: &Task) {
         let key = page_key(partition, task.key());
         match self.counts(key) {
-            true => self.queues.entry(task.id.queue).or_default().live += 1,
-            false => self.note_moved(task.id, Some(key)),
+            true => *self.rows(task.id.queue, task.state) += 1,
+            false => self.note_moved(task.id, Some((key, task.state))),
         }
     }
 
-    /// The row that lay there is gone.
-    fn went(&mut self, partition: PartitionId, from: Place, task: &Task) {
+    /// The row that lay there, and said this, is gone.
+    fn went(&mut self, partition: PartitionId, (from, was): (Place, WaitState), task: &Task) {
         let (Place::Window(_, key) | Place::Parked(_, key)) = from;
         match self.counts(page_key(partition, key)) {
-            true => self.queues.entry(task.id.queue).or_default().live -= 1,
+            true => *self.rows(task.id.queue, was) -= 1,
             false => self.note_moved(task.id, None),
         }
     }
 
-    fn note_moved(&mut self, id: TaskId, to: Option<PageKey>) {
+    fn note_moved(&mut self, id: TaskId, to: Option<(PageKey, WaitState)>) {
         if let Counted::Before(_) = self.counted {
             self.moved.insert(id, to);
         }
     }
 
     fn stopped(&mut self, id: TaskId) {
-        let Some(is_worker) = self.running.remove(&id) else { return };
+        let Some(Running { is_reserved, row }) = self.running.remove(&id) else { return };
         let counts = self.queues.entry(id.queue).or_default();
-        let running = if is_worker { &mut counts.reserved } else { &mut counts.running };
+        let running = if is_reserved { &mut counts.reserved } else { &mut counts.running };
         *running = running.saturating_sub(1);
+        *counts.busy.of(row) -= 1;
     }
 
     /// Whether a row that lies there is in the count.
@@ -209,16 +290,16 @@ impl Inner {
     fn count(&mut self, page: &Page) {
         let moved = std::mem::take(&mut self.moved);
         for listed in &page.tasks {
-            if let Listed::Live(Task { id, .. }) = listed
+            if let Listed::Live(Task { id, state, .. }) = listed
                 && !moved.contains_key(id)
             {
-                self.queues.entry(id.queue).or_default().live += 1;
+                *self.rows(id.queue, *state) += 1;
             }
         }
-        for (id, key) in moved {
+        for (id, now) in moved {
             // What lies behind this page will be met.
-            if key.is_some_and(|key| page.next.is_none_or(|next| key < next)) {
-                self.queues.entry(id.queue).or_default().live += 1;
+            if let Some((_, state)) = now.filter(|(key, _)| page.next.is_none_or(|next| *key < next)) {
+                *self.rows(id.queue, state) += 1;
             }
         }
         self.counted = page.next.map_or(Counted::All, Counted::Before);

@@ -15,6 +15,8 @@ use punctual::{EndState, Load, Outcome, PartitionId};
 use punctual_core::Fence;
 use punctual_store::embedded::Gauges;
 
+use crate::counts::Totals;
+
 /// From a tenth of a millisecond, which is as good as on time, to a quarter of an hour.
 const LATENESS_BUCKETS: [f64; 15] =
     [0.000_1, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0, 900.0];
@@ -27,6 +29,7 @@ pub struct Metrics {
     started: Counter<u64, AtomicU64>,
     attempts: Family<OutcomeLabel, Counter>,
     ended: Family<StateLabel, Counter>,
+    tasks: Family<TasksLabel, Gauge<i64, AtomicI64>>,
     running: Gauge<i64, AtomicI64>,
     in_memory: Gauge<i64, AtomicI64>,
     partitions: Gauge<i64, AtomicI64>,
@@ -58,6 +61,8 @@ pub struct Looked {
     pub oldest_due_age: Duration,
     /// Lanes that wait for a person.
     pub lanes_blocked: usize,
+    /// How many tasks are in each state.
+    pub tasks: Totals,
     /// How full the store is.
     pub store: Gauges,
 }
@@ -86,6 +91,12 @@ enum OutcomeKind {
     no_receiver,
 }
 
+/// Tasks that have not ended, by what they do.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct TasksLabel {
+    state: &'static str,
+}
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct StateLabel {
     state: EndKind,
@@ -112,6 +123,7 @@ impl Default for Metrics {
             started: Counter::default(),
             attempts: Family::default(),
             ended: Family::default(),
+            tasks: Family::default(),
             running: Gauge::default(),
             in_memory: Gauge::default(),
             partitions: Gauge::default(),
@@ -142,6 +154,7 @@ impl Metrics {
         registry.register("attempts_started", "Attempts that began", self.started.clone());
         registry.register("attempts", "Attempts that ended, by how", self.attempts.clone());
         registry.register("tasks_ended", "Tasks that ended, by how", self.ended.clone());
+        registry.register("tasks", "Tasks that have not ended, by state", self.tasks.clone());
         registry.register("attempts_running", "Attempts that run", self.running.clone());
         registry.register("tasks_in_memory", "Tasks held in memory", self.in_memory.clone());
         registry.register("partitions_owned", "Partitions that this node owns", self.partitions.clone());
@@ -257,9 +270,27 @@ impl Metrics {
         self.clock_step.set(step.micros as f64 / 1e6);
     }
 
+    /// What is not counted at the moment is left out: no number is better than a wrong one.
+    fn set_tasks(&self, Totals { waiting, running, reserved }: Totals) {
+        let states = [
+            ("scheduled", waiting.map(|waiting| waiting.scheduled)),
+            ("retrying", waiting.map(|waiting| waiting.retrying)),
+            ("blocked", waiting.map(|waiting| waiting.blocked)),
+            ("running", Some(running)),
+            ("reserved", Some(reserved)),
+        ];
+        for (state, count) in states {
+            match count {
+                Some(count) => _ = self.tasks.get_or_create(&TasksLabel { state }).set(count as i64),
+                None => _ = self.tasks.remove(&TasksLabel { state }),
+            }
+        }
+    }
+
     /// All of it, as Prometheus reads it.
     pub fn text(&self, looked: &Looked) -> String {
         let Looked { load, store, .. } = looked;
+        self.set_tasks(looked.tasks);
         self.running.set(load.running as i64);
         self.in_memory.set(load.in_memory as i64);
         self.partitions.set(load.partitions_owned as i64);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{Clock, VirtualClock};
-use punctual::{EmbeddedStore, Error};
+use punctual::{EmbeddedStore, Error, FolderOptions};
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -37,6 +37,8 @@ const AUDIT: &str = "audit.jsonl";
 pub struct Options {
     /// Where the tasks are kept.
     pub data: PathBuf,
+    /// How the folder is laid out, if it is made.
+    pub folder: FolderOptions,
     /// Where it listens.
     pub listen: SocketAddr,
     /// What may be called; where we listen ourselves is added.
@@ -58,6 +60,7 @@ impl Options {
     pub fn new(data: impl Into<PathBuf>, listen: SocketAddr) -> Options {
         Options {
             data: data.into(),
+            folder: FolderOptions::default(),
             listen,
             guard: Guard::default(),
             drain: Duration::from_secs(30),
@@ -160,9 +163,8 @@ impl Server {
         let (debts, heard) = Debts::new();
         let (blocked, taken) = BlockedLanes::new();
         let watch = Watch::new(clock.clone(), debts.clone(), blocked);
-        let store =
-            EmbeddedStore::open(&options.data).await.map_err(|error| Trouble::Scheduler(error.into()))?;
-        let store = Arc::new(store);
+        let store = EmbeddedStore::open_with(&options.data, options.folder.clone()).await;
+        let store = Arc::new(store.map_err(|error| Trouble::Scheduler(error.into()))?);
         // Before anything is started: what is due must not be called by a server that is then refused.
         let access = open_access(&options, store.clone(), address).await?;
         // And before anything happens that somebody may want to be told of.

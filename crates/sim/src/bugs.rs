@@ -185,41 +185,45 @@ impl Bug {
             (Bug::LowWaterIsTooHigh, Change::LowWater(window, at)) => {
                 Some(Change::LowWater(*window, *at + Duration::from_secs(5)))
             }
-            (Bug::RowsAreFiledEarly, Change::Refiled { from, task }) => {
+            (Bug::RowsAreFiledEarly, Change::Refiled { from, was, task }) => {
                 let mut task = task.clone();
                 let early = task.wake_at - Duration::from_secs(1);
                 task.wake_at = early.max(Timestamp::MIN);
-                Some(Change::Refiled { from: *from, task })
+                Some(Change::Refiled { from: *from, was: *was, task })
             }
-            (Bug::AttemptsAreNotWritten, Change::Refiled { from, task }) => {
+            (Bug::AttemptsAreNotWritten, Change::Refiled { from, was, task }) => {
                 let task = Task { attempts: 0, forgiven: 0, ..task.clone() };
-                Some(Change::Refiled { from: *from, task })
+                Some(Change::Refiled { from: *from, was: *was, task })
             }
-            (Bug::RetryWaitsAreNotWritten, Change::Refiled { from, task })
+            (Bug::RetryWaitsAreNotWritten, Change::Refiled { from, was, task })
                 if task.state == WaitState::Retrying =>
             {
                 let (Place::Window(_, key) | Place::Parked(_, key)) = from;
                 let task = Task { wake_at: key.wake_at, ..task.clone() };
-                Some(Change::Refiled { from: *from, task })
+                Some(Change::Refiled { from: *from, was: *was, task })
             }
             (Bug::MoveIsNotWritten, Change::Refiled { task, .. })
                 if task.spec.first_at.is_some() && task.spec.at == task.wake_at =>
             {
                 None
             }
-            (Bug::ChangeIsNotWritten, Change::Refiled { from, task }) => {
+            (Bug::ChangeIsNotWritten, Change::Refiled { from, was, task }) => {
                 let spec = Spec { payload: marked(&task.spec.payload, 0), ..(*task.spec).clone() };
-                Some(Change::Refiled { from: *from, task: Task { spec: spec.into(), ..task.clone() } })
+                Some(Change::Refiled {
+                    from: *from,
+                    was: *was,
+                    task: Task { spec: spec.into(), ..task.clone() },
+                })
             }
-            (Bug::ExpiredIsCalledCancelled, Change::Ended { from, task, end })
+            (Bug::ExpiredIsCalledCancelled, Change::Ended { from, was, task, end })
                 if end.state == EndState::Expired =>
             {
                 let end = End { state: EndState::Cancelled, ..end.clone() };
-                Some(Change::Ended { from: *from, task: task.clone(), end })
+                Some(Change::Ended { from: *from, was: *was, task: task.clone(), end })
             }
-            (Bug::ResultsAreNotWritten, Change::Ended { from, task, end }) => {
+            (Bug::ResultsAreNotWritten, Change::Ended { from, was, task, end }) => {
                 let end = End { result: Bytes::new(), ..end.clone() };
-                Some(Change::Ended { from: *from, task: task.clone(), end })
+                Some(Change::Ended { from: *from, was: *was, task: task.clone(), end })
             }
             (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
             _ => Some(change.clone()),

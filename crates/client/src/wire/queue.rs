@@ -285,11 +285,12 @@ pub struct QueueStats {
     /// Nothing starts while this is set.
     #[serde(default)]
     pub paused: bool,
-    /// How many tasks wait: for their time, for a retry, or for whatever keeps them from starting. Left out while those
-    /// of earlier runs are still being counted.
+    /// How many tasks wait: for their time, for a retry, for a person, or for whatever keeps them from starting. Left out
+    /// while those of earlier runs are still being counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u64>,
-    /// How many tasks are in each state. A state that is not counted is left out.
+    /// How many tasks are in each state in which they have not ended. Those in which they wait are left out while they
+    /// are still being counted.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, u64>))]
     pub tasks: BTreeMap<State, u64>,

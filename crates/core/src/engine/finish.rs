@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::entry::{Phase, Slot};
+use super::entry::{Entry, Phase, Slot};
 use super::park::head;
 use super::{After, Engine};
 use crate::change::Change;
@@ -142,15 +142,15 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) {
         self.set_phase(now, slot, Phase::Settling(token), out);
-        let task = &mut self.entries[slot].task;
-        let from = task.place();
+        let Entry { task, filed_as, .. } = &mut self.entries[slot];
+        let (from, was) = (task.place(), std::mem::replace(filed_as, task.state));
         let wake_at = task.spec.expires_at.map_or(wake_at, |expires_at| expires_at.min(wake_at));
         task.wake_at = wake_at.max(self.windows.low_water(task.window()));
         let home = task.parked.take();
         task.begun = None;
         task.revision += 1;
         let task = task.clone();
-        self.changes.push(Change::Refiled { from, task });
+        self.changes.push(Change::Refiled { from, was, task });
         self.leave_home(home, out);
     }
 
@@ -210,9 +210,10 @@ impl Engine {
         self.set_phase(now, slot, Phase::Settling(token), out);
         // The end has it whole.
         self.entries[slot].task.shorten_error();
-        let task = self.entries[slot].task.clone();
+        let Entry { task, filed_as: was, .. } = &self.entries[slot];
+        let (task, was) = (task.clone(), *was);
         let end = End { state, at: now.wall, result, error };
-        self.changes.push(Change::Ended { from: task.place(), task: task.clone(), end });
+        self.changes.push(Change::Ended { from: task.place(), was, task: task.clone(), end });
         self.leave_home(task.parked, out);
         self.depart(&task);
         self.after.push(After::Ended(slot));

@@ -22,7 +22,7 @@ const FAR: Timestamp = Timestamp::from_micros(4_102_444_800_000_000);
 fn options() -> FolderOptions {
     let journal = Options { segment_bytes: 64 << 10, keep_free_bytes: 0, ..Options::default() };
     let bounds = Bounds { layer_bytes: 8 << 10, journal_bytes: 32 << 10 };
-    FolderOptions { partitions: PARTITIONS, journal, bounds }
+    FolderOptions { partitions: PARTITIONS, journal, bounds, ..FolderOptions::default() }
 }
 
 fn named(name: &str) -> NewTask {

@@ -22,7 +22,7 @@ const PAGE: usize = 1_000;
 fn options() -> FolderOptions {
     let journal = Options { segment_bytes: 16 << 20, keep_free_bytes: 0, ..Options::default() };
     let bounds = Bounds { layer_bytes: 256 << 10, journal_bytes: 1 << 20 };
-    FolderOptions { partitions: 8, journal, bounds }
+    FolderOptions { partitions: 8, journal, bounds, ..FolderOptions::default() }
 }
 
 /// Schedules and runs until it is killed.

@@ -57,6 +57,7 @@ pub async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
         load,
         oldest_due_age: waiting_since.map_or(Duration::ZERO, |since| scheduler.now().since(since)),
         lanes_blocked: app.watch().blocked().count(),
+        tasks: app.watch().counts().totals(),
         store: scheduler.store().gauges(),
     };
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -1,5 +1,7 @@
 //! Queues: their settings, and what is done to all of their tasks.
 
+use std::collections::BTreeMap;
+
 use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
@@ -19,7 +21,7 @@ use super::verbs::{QUEUE_VERBS, QueueVerb, name_and_verb};
 use super::view;
 use crate::app::App;
 use crate::call::{Codes, Conflict, Secret};
-use crate::counts::Flow;
+use crate::counts::{ByState, Flow, QueueCounts};
 use crate::extras::Extras;
 
 /// So often a queue is tried to be removed that others change meanwhile.
@@ -271,13 +273,25 @@ pub async fn stats(
     let stats = wire::QueueStats {
         queue: name,
         paused: queue.settings.paused,
-        waiting,
-        tasks: [(wire::State::Running, counts.running), (wire::State::Reserved, counts.reserved)].into(),
+        waiting: waiting.map(|waiting| waiting.sum()),
+        tasks: tasks_by_state(&counts, waiting),
         flow: flow(&counts.flow),
         next_at: due_at.map(moment_of),
         lateness: lateness.map(Into::into),
     };
     Ok(json(StatusCode::OK, &stats))
+}
+
+fn tasks_by_state(counts: &QueueCounts, waiting: Option<ByState<u64>>) -> BTreeMap<wire::State, u64> {
+    let running = [(wire::State::Running, counts.running), (wire::State::Reserved, counts.reserved)];
+    let waiting = waiting.map(|ByState { scheduled, retrying, blocked }| {
+        [
+            (wire::State::Scheduled, scheduled),
+            (wire::State::Retrying, retrying),
+            (wire::State::Blocked, blocked),
+        ]
+    });
+    running.into_iter().chain(waiting.into_iter().flatten()).collect()
 }
 
 fn flow(flow: &Flow) -> wire::Flow {

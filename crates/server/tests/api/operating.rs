@@ -1,7 +1,11 @@
 //! What a server says about itself: real scrapes of a real server.
 
 use http::StatusCode;
-use punctual_client::wire::{Bury, Http, NewTask, Reserve};
+use punctual::FolderOptions;
+use punctual_client::wire::{Ack, Bury, Http, Nack, NewTask, Reserve};
+use punctual_store::embedded::disk::DiskRoom;
+use punctual_store::embedded::journal::Options;
+use serde_json::json;
 
 use super::world::{Target, World, secs};
 
@@ -56,6 +60,50 @@ async fn blocked_lanes_are_counted_also_after_a_restart() {
     assert_eq!(metric(&world, "punctual_lanes_blocked").await, 0.0);
 }
 
+/// How many tasks are scheduled, running, reserved, retrying and blocked, when they are counted.
+async fn tasks_by_state(world: &World) -> [f64; 5] {
+    while !world.ask("GET", "/metrics", "").await.body.contains("punctual_tasks{state=\"scheduled\"}") {}
+    let mut counts = [0.0; 5];
+    for (count, state) in counts.iter_mut().zip(["scheduled", "running", "reserved", "retrying", "blocked"]) {
+        *count = metric(world, &format!("punctual_tasks{{state=\"{state}\"}}")).await;
+    }
+    counts
+}
+
+#[tokio::test]
+async fn tasks_are_counted_by_state_also_after_a_restart() {
+    let world = World::new().await;
+    assert_eq!(tasks_by_state(&world).await, [0.0; 5]);
+    block_lane(&world, "ana").await;
+    world.client.create_many("work", &vec![NewTask::new().after(secs(3600)); 3]).await.unwrap();
+    world.client.create_many("work", &vec![NewTask::new(); 2]).await.unwrap();
+    let mut got = Vec::new();
+    while got.len() < 2 {
+        let reserve = Reserve { wait: Some(secs(5).into()), max: Some(2), ..Reserve::default() };
+        got.append(&mut world.client.reserve("work", &reserve).await.unwrap());
+    }
+    assert_eq!(tasks_by_state(&world).await, [3.0, 0.0, 2.0, 0.0, 1.0]);
+    let nack = |token: String| Nack { token, delay: Some(secs(3600).into()), error: None };
+    for task in &got {
+        world.client.nack(&task.id, &nack(task.token.clone())).await.unwrap();
+    }
+    assert_eq!(tasks_by_state(&world).await, [3.0, 0.0, 0.0, 2.0, 1.0]);
+    let world = World::on(world.stop().await).await;
+    assert_eq!(tasks_by_state(&world).await, [3.0, 0.0, 0.0, 2.0, 1.0], "they are what their rows say");
+    let stats = world.ask("GET", "/v1/queues/work/stats", "").await.json();
+    assert_eq!(stats["waiting"], 6, "{stats}");
+    let tasks = json!({"scheduled": 3, "running": 0, "reserved": 0, "retrying": 2, "blocked": 1});
+    assert_eq!(stats["tasks"], tasks, "{stats}");
+    world.client.cancel(&got[0].id).await.unwrap();
+    world.ask("POST", &format!("/v1/tasks/{}:run", got[1].id), "").await;
+    let reserve = Reserve { wait: Some(secs(5).into()), ..Reserve::default() };
+    let again = world.client.reserve("work", &reserve).await.unwrap().remove(0);
+    assert_eq!(tasks_by_state(&world).await, [3.0, 0.0, 1.0, 0.0, 1.0], "while it is tried again");
+    world.client.ack(&again.id, &Ack { token: again.token, result: None }).await.unwrap();
+    world.ask("POST", "/v1/lanes:skip", r#"{"queue": "work", "lane": "ana"}"#).await;
+    assert_eq!(tasks_by_state(&world).await, [3.0, 0.0, 0.0, 0.0, 0.0]);
+}
+
 #[tokio::test]
 async fn an_open_breaker_is_counted() {
     let (world, mut target) = (World::new().await, Target::answering(StatusCode::BAD_GATEWAY).await);
@@ -68,6 +116,41 @@ async fn an_open_breaker_is_counted() {
         tokio::task::yield_now().await;
     }
     assert_eq!(metric(&world, "punctual_breakers_open").await, 1.0);
+}
+
+#[tokio::test]
+async fn a_server_on_a_full_disk_is_not_ready_until_there_is_room_again() {
+    let room = DiskRoom::of_tests(1 << 30);
+    let journal = Options { segment_bytes: 1 << 20, ..Options::default() };
+    let folder = FolderOptions { journal, room: room.clone(), ..FolderOptions::default() };
+    let world = World::with(tempfile::tempdir().unwrap(), |options| options.folder = folder).await;
+    assert_eq!(world.ask("GET", "/readyz", "").await.body, "ready\n");
+
+    room.set(0);
+    let large = json!({"delay": "1h", "payload": "x".repeat(100_000)}).to_string();
+    let refused = loop {
+        let made = world.ask("POST", "/v1/queues/work/tasks", &large).await;
+        if made.status != 201 {
+            break made;
+        }
+    };
+    assert_eq!(refused.problem(), (507, "store_full".to_owned()));
+    // Where no task fits, something smaller may: each question takes a little of what is left.
+    let not_ready = loop {
+        let asked = world.ask("GET", "/readyz", "").await;
+        if asked.status != 200 {
+            break asked;
+        }
+    };
+    assert_eq!(not_ready.problem(), (503, "not_ready".to_owned()));
+    assert!(not_ready.body.contains("the store takes no writes: the disk is full"), "{not_ready:?}");
+    assert_eq!(world.ask("GET", "/healthz", "").await.status, 200, "it lives");
+
+    room.set(1 << 30);
+    // The room is found by a thread of its own.
+    while world.ask("GET", "/readyz", "").await.status != 200 {}
+    assert_eq!(world.ask("POST", "/v1/queues/work/tasks", &large).await.status, 201);
+    world.stop().await;
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use punctual::clock::Clock;
 use punctual_core::{
     Attempt, Epoch, Outcome, PartitionId, Priority, QueueId, Route, Seq, Spec, Target, TaskId, Timestamp,
-    Token,
+    Token, WaitState,
 };
 use punctual_server::call::{Call, Caller, CallerOptions, Guard, QueueRules, Resolve, Resolved};
 use tokio::io::AsyncReadExt;
@@ -119,6 +119,7 @@ pub fn attempt() -> Attempt {
     Attempt {
         token: Token { id, epoch: Epoch(3), attempt: 1 },
         spec: Arc::new(Spec::new(Target::Destination("a".into()), at)),
+        was: WaitState::Scheduled,
         partition: PartitionId(0),
         timeout: LONG,
         may_be_repeated: false,

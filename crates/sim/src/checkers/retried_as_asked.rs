@@ -168,7 +168,7 @@ impl Judge<'_> {
                 self.given_up(now, task, false);
             }
             // From blocked to waiting: a user wants it run. Its row may lie later nevertheless, at its window's mark.
-            Change::Refiled { from, task } if task.state == WaitState::Retrying && !was_blocked => {
+            Change::Refiled { from, task, .. } if task.state == WaitState::Retrying && !was_blocked => {
                 let (Place::Window(_, key) | Place::Parked(_, key)) = from;
                 if task.wake_at > key.wake_at {
                     self.put_off(now, task);

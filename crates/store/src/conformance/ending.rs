@@ -21,7 +21,7 @@ pub async fn what_has_ended_is_never_live<S: Store>(store: &S) {
     let (postponed, postpone) = moved(&tasks[1], 500);
     let (stuck, park) = parked(&tasks[2], OBSTACLE);
     let leased = Task { begun: Some(lease(owner.fence.epoch)), attempts: 1, revision: 2, ..tasks[3].clone() };
-    let lease = Change::Refiled { from: tasks[3].place(), task: leased.clone() };
+    let lease = Change::Refiled { from: tasks[3].place(), was: tasks[3].state, task: leased.clone() };
     owner.record(vec![postpone, park, lease]).await;
     for task in [&tasks[0], &postponed, &stuck, &leased] {
         owner.end(task, EndState::Succeeded, 600).await;
@@ -29,7 +29,7 @@ pub async fn what_has_ended_is_never_live<S: Store>(store: &S) {
     // An end that names an old place, or comes with the task's birth, is an end all the same.
     let (far, away) = moved(&tasks[4], 700);
     let end = end(EndState::Cancelled, 600);
-    let late = Change::Ended { from: tasks[4].place(), task: far, end: end.clone() };
+    let late = Change::Ended { from: tasks[4].place(), was: tasks[4].state, task: far, end: end.clone() };
     owner
         .record(vec![away, late, Change::Accepted(owner.task(7, 90)), ended(&owner.task(7, 90), &end)])
         .await;

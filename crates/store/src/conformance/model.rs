@@ -109,7 +109,7 @@ impl History {
         }
         task.parked = if self.dice.chance(300) { self.dice.pick(&OBSTACLES).copied() } else { None };
         task.last_error = (before.attempts > 0).then(|| "again".into());
-        Some(Change::Refiled { from: before.place(), task })
+        Some(Change::Refiled { from: before.place(), was: before.state, task })
     }
 
     fn begin(&mut self) -> Option<Change> {

@@ -177,7 +177,7 @@ pub fn end(state: EndState, at_secs: i64) -> End {
 }
 
 pub fn ended(task: &Task, end: &End) -> Change {
-    Change::Ended { from: task.place(), task: task.clone(), end: end.clone() }
+    Change::Ended { from: task.place(), was: task.state, task: task.clone(), end: end.clone() }
 }
 
 /// The task moved to another time, and the change that says so.
@@ -192,7 +192,7 @@ pub fn parked(task: &Task, obstacle: Obstacle) -> (Task, Change) {
 
 fn refiled(before: &Task, after: Task) -> (Task, Change) {
     let task = Task { revision: before.revision + 1, ..after };
-    (task.clone(), Change::Refiled { from: before.place(), task })
+    (task.clone(), Change::Refiled { from: before.place(), was: before.state, task })
 }
 
 pub fn lease(epoch: Epoch) -> punctual_core::Begun {

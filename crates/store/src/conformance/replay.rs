@@ -64,7 +64,7 @@ pub async fn an_attempt_that_ended_does_not_begin_again<S: Store>(store: &S) {
     let began =
         Change::Began { id: task.id, place: task.place(), attempts: 1, crashes: 0, begun: lease(Epoch(1)) };
     let blocked = Task { attempts: 1, revision: 2, state: WaitState::Blocked, ..task.clone() };
-    let failed = Change::Refiled { from: task.place(), task: blocked.clone() };
+    let failed = Change::Refiled { from: task.place(), was: task.state, task: blocked.clone() };
     for _ in 0..2 {
         owner.record(vec![Change::Accepted(task.clone()), began.clone(), failed.clone()]).await;
         assert_eq!(owner.find_id(&task).await, Some(Found::Live(blocked.clone())));

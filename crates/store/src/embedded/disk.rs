@@ -4,12 +4,13 @@
 //! by seed ([`SimulatedDisk`]). Calls block: they are made by the writer's thread, or inline by the simulator.
 
 mod folder;
+mod room;
 pub mod simulated;
 
 use std::io;
 
-pub(super) use folder::free_bytes_of;
 pub use folder::{FolderDisk, FolderFile};
+pub use room::DiskRoom;
 pub use simulated::SimulatedDisk;
 
 /// What a disk writes wholly or not at all.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::author::Bounds;
 use super::checkpoint::{self, ROWS_END};
 use super::cold::{ColdTier, FjallTier};
-use super::disk::FolderDisk;
+use super::disk::{DiskRoom, FolderDisk};
 use super::folder::{About, DataFolder, FolderError, FolderTrouble, NewFolder, check_beside, draw_identity};
 use super::journal::Options;
 use super::merge;
@@ -17,7 +17,7 @@ use super::store::{Hands, JournaledStore};
 use crate::{StoreError, Wrapper};
 
 /// How a data folder is laid out, and how much memory the store in it takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct FolderOptions {
     /// How many partitions a new folder gets. One that exists keeps its own number.
     pub partitions: u16,
@@ -25,11 +25,14 @@ pub struct FolderOptions {
     pub journal: Options,
     /// When rows go from memory to the tables.
     pub bounds: Bounds,
+    /// How much room the disk has: it says so itself, except in tests.
+    pub room: DiskRoom,
 }
 
 impl Default for FolderOptions {
     fn default() -> FolderOptions {
-        FolderOptions { partitions: 64, journal: Options::default(), bounds: Bounds::default() }
+        let (journal, bounds, room) = Default::default();
+        FolderOptions { partitions: 64, journal, bounds, room }
     }
 }
 
@@ -72,8 +75,9 @@ impl EmbeddedStore {
         let opened = blocking(path.clone(), move || {
             let folder = DataFolder::open_or_make(&path, options.partitions)?;
             let parts = || {
-                let disk = FolderDisk::open(folder.journal())?;
-                Ok::<_, FolderTrouble>((disk, FjallTier::open(&folder.tables())?))
+                let disk = FolderDisk::open(folder.journal())?.with_room(options.room.clone());
+                let cold = FjallTier::open(&folder.tables())?.with_room(options.room.clone());
+                Ok::<_, FolderTrouble>((disk, cold))
             };
             let (disk, cold) = parts().map_err(|trouble| trouble.at(&path))?;
             let About { identity, partitions } = folder.about;

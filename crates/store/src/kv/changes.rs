@@ -72,7 +72,7 @@ async fn write_all<K: OrderedKv>(
 fn keys_of(p: PartitionId, change: &Change) -> Vec<bytes::Bytes> {
     let (id, place) = match change {
         Change::Accepted(task) | Change::Revived(task) => (task.id, birth_place(&task.id)),
-        Change::Refiled { from, task } | Change::Ended { from, task, .. } => (task.id, *from),
+        Change::Refiled { from, task, .. } | Change::Ended { from, task, .. } => (task.id, *from),
         _ => return Vec::new(),
     };
     vec![keys::moved(p, id.seq), keys::ended(p, &id), keys::place(p, place)]
@@ -92,11 +92,11 @@ impl<R: Rows> Writer<'_, R> {
         }
         match change {
             Change::Accepted(task) => self.accept(task).await?,
-            Change::Refiled { from, task } => self.refile(*from, task).await?,
+            Change::Refiled { from, task, .. } => self.refile(*from, task).await?,
             Change::Began { id, place, attempts, crashes, begun } => {
                 self.begin(id, *place, *attempts, *crashes, *begun).await?;
             }
-            Change::Ended { from, task, end } => self.end(*from, task, end).await?,
+            Change::Ended { from, task, end, .. } => self.end(*from, task, end).await?,
             Change::Revived(task) => self.revive(task).await?,
             Change::Held { obstacle, holder } => {
                 let row = Held { obstacle: *obstacle, holder: *holder };

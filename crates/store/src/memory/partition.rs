@@ -50,8 +50,8 @@ impl Partition {
     pub fn apply(&mut self, change: &Change, ops: &mut Ops) -> Result<(), Cut> {
         match change {
             Change::Accepted(task) => return self.accept(task, ops),
-            Change::Refiled { from, task } => return self.refile(*from, task, ops),
-            Change::Ended { from, task, end } => return self.end(*from, task, end, ops),
+            Change::Refiled { from, task, .. } => return self.refile(*from, task, ops),
+            Change::Ended { from, task, end, .. } => return self.end(*from, task, end, ops),
             Change::Revived(task) => return self.revive(task, ops),
             _ => ops.spend()?,
         }

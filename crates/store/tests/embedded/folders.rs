@@ -14,7 +14,8 @@ use super::world::small;
 
 fn options() -> FolderOptions {
     let (journal, bounds) = small();
-    FolderOptions { partitions: 4, journal: Options { segment_bytes: 256 << 10, ..journal }, bounds }
+    let journal = Options { segment_bytes: 256 << 10, ..journal };
+    FolderOptions { partitions: 4, journal, bounds, ..FolderOptions::default() }
 }
 
 async fn open(path: &Path) -> Result<EmbeddedStore, FolderError> {

@@ -49,13 +49,24 @@ impl Promises {
                 self.ended.remove(&task.id);
                 self.place(now, task);
             }
-            Change::Refiled { task, .. } => self.place(now, task),
-            Change::Ended { task, .. } => {
+            Change::Refiled { task, was, .. } => {
+                self.was(task.id, *was);
+                self.place(now, task);
+            }
+            Change::Ended { task, was, .. } => {
+                self.was(task.id, *was);
                 assert!(self.ended.insert(task.id), "{:?} ended twice", task.id.seq);
                 self.remove(task.id);
             }
             Change::Held { holder: Some(id), .. } | Change::Began { id, .. } => self.heads(now, *id),
             _ => {}
+        }
+    }
+
+    /// Whoever counts tasks by their state relies on this.
+    fn was(&self, id: TaskId, was: WaitState) {
+        if let Some(known) = self.live.get(&id) {
+            assert_eq!(known.task.state, was, "{:?} was filed as the one, and left as the other", id.seq);
         }
     }
 

@@ -28,7 +28,7 @@ impl World {
         self.promises.written(self.clock.now(), change);
         match change {
             Change::Accepted(task) => self.note(task),
-            Change::Refiled { from, task } => {
+            Change::Refiled { from, task, .. } => {
                 self.note(task);
                 self.refiled(*from, task);
             }

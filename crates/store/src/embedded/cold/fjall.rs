@@ -10,7 +10,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 use super::{ColdTier, Entry, manifest};
 use crate::StoreError;
 use crate::embedded::background::giving_way;
-use crate::embedded::disk;
+use crate::embedded::disk::{self, DiskRoom};
 
 /// Blocks that were read are kept up to this many bytes.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
@@ -26,6 +26,7 @@ pub struct FjallTier {
     /// Kept, because its threads end with it.
     database: Database,
     folder: PathBuf,
+    room: DiskRoom,
 }
 
 impl FjallTier {
@@ -36,6 +37,11 @@ impl FjallTier {
             make(folder).map_err(|error| unreadable(folder, error))?;
         }
         open(folder).map_err(|error| unreadable(folder, error))
+    }
+
+    /// The same, on a disk with this much room.
+    pub fn with_room(self, room: DiskRoom) -> FjallTier {
+        FjallTier { room, ..self }
     }
 }
 
@@ -55,7 +61,7 @@ fn open(folder: &Path) -> Result<FjallTier, fjall::Error> {
     // Its threads tidy up behind everybody else.
     let database = giving_way(|| Database::builder(folder).cache_size(CACHE_BYTES).worker_threads(1).open())?;
     let rows = database.keyspace("rows", KeyspaceCreateOptions::default)?;
-    Ok(FjallTier { rows, database, folder: folder.into() })
+    Ok(FjallTier { rows, database, folder: folder.into(), room: DiskRoom::default() })
 }
 
 impl ColdTier for FjallTier {
@@ -92,7 +98,7 @@ impl ColdTier for FjallTier {
 
     fn has_room(&self, bytes: u64) -> bool {
         // If the disk does not say, the attempt will.
-        disk::free_bytes_of(&self.folder).map_or(true, |free| free >= bytes.saturating_add(MARGIN_BYTES))
+        self.room.free_bytes(&self.folder).map_or(true, |free| free >= bytes.saturating_add(MARGIN_BYTES))
     }
 
     fn disk_bytes(&self) -> u64 {

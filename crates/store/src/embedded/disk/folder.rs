@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Disk, DiskFile};
+use super::{Disk, DiskFile, DiskRoom};
 
 /// A folder of the file system.
 #[derive(Clone, Debug)]
@@ -14,6 +14,7 @@ pub struct FolderDisk {
     path: Arc<Path>,
     /// Kept open to be synced and asked for free space.
     folder: Arc<File>,
+    room: DiskRoom,
 }
 
 impl FolderDisk {
@@ -22,7 +23,12 @@ impl FolderDisk {
         let path: PathBuf = path.into();
         make_durable_folder(&path)?;
         let folder = File::open(&path)?;
-        Ok(FolderDisk { path: path.into(), folder: Arc::new(folder) })
+        Ok(FolderDisk { path: path.into(), folder: Arc::new(folder), room: DiskRoom::default() })
+    }
+
+    /// The same, with this much room.
+    pub fn with_room(self, room: DiskRoom) -> FolderDisk {
+        FolderDisk { room, ..self }
     }
 }
 
@@ -81,7 +87,7 @@ impl Disk for FolderDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        free_bytes_of(&self.path)
+        self.room.free_bytes(&self.path)
     }
 
     fn lock(&self, name: &str) -> io::Result<Option<FolderLock>> {
@@ -121,12 +127,6 @@ impl DiskFile for FolderFile {
 #[derive(Debug)]
 pub struct FolderLock {
     _held: File,
-}
-
-/// How many bytes can still be written to the disk that a folder is on.
-pub fn free_bytes_of(folder: &Path) -> io::Result<u64> {
-    let space = rustix::fs::statvfs(folder)?;
-    Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
 #[cfg(test)]
