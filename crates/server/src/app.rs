@@ -12,6 +12,7 @@ use crate::access::Access;
 use crate::call::Guard;
 use crate::extras::Extras;
 use crate::notifications::Notifications;
+use crate::spans::Spans;
 use crate::watch::Watch;
 
 /// The store that a server keeps its tasks in.
@@ -29,6 +30,7 @@ struct Shared {
     guard: Guard,
     watch: Watch,
     access: Access,
+    spans: Spans,
     /// Whether the server is stopping.
     stopping: watch::Sender<bool>,
     extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
@@ -40,10 +42,20 @@ struct Shared {
 
 impl App {
     /// A server on this scheduler, which may call what this guard lets it, and is asked by whom `access` lets in.
-    pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch, access: Access) -> App {
+    pub fn new(scheduler: Scheduler, guard: Guard, watch: Watch, access: Access, spans: Spans) -> App {
         let (stopping, extras) = (watch::Sender::new(false), std::sync::RwLock::default());
         let (advancing, backing_up) = Default::default();
-        App(Arc::new(Shared { scheduler, guard, watch, access, stopping, extras, backing_up, advancing }))
+        App(Arc::new(Shared {
+            scheduler,
+            guard,
+            watch,
+            access,
+            spans,
+            stopping,
+            extras,
+            backing_up,
+            advancing,
+        }))
     }
 
     /// The scheduler.
@@ -59,6 +71,11 @@ impl App {
     /// Who may ask, and how much.
     pub fn access(&self) -> &Access {
         &self.0.access
+    }
+
+    /// Tells spans of what happens.
+    pub fn spans(&self) -> &Spans {
+        &self.0.spans
     }
 
     /// Who sees what happens.

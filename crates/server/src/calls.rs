@@ -44,7 +44,10 @@ impl Executor for Calls {
                 return Outcome::GaveUp("the task does not say what is to be called".into());
             };
             let rules = rules(app, &attempt).await;
-            shared.caller.run(attempt, call, rules).await
+            let span = app.spans().attempt(&attempt, &call, &rules.queue);
+            let outcome = shared.caller.run(attempt, call, rules).await;
+            span.end(&outcome);
+            outcome
         })
     }
 

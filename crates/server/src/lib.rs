@@ -22,6 +22,7 @@ mod metrics;
 mod notifications;
 mod owed;
 mod serve;
+mod spans;
 pub mod units;
 mod watch;
 
@@ -31,3 +32,4 @@ pub use audit::Audit;
 pub use limits::Limits;
 pub use listen::{BadTls, TlsFiles};
 pub use serve::{Options, Reload, Server, Trouble};
+pub use spans::NoSpans;

@@ -25,6 +25,7 @@ use crate::keys::{KeyTrouble, Keys};
 use crate::lateness::watch_lateness;
 use crate::limits::Limits;
 use crate::listen::{self, BadTls, Tls, TlsFiles};
+use crate::spans::{NoSpans, Spans};
 use crate::watch::Watch;
 
 /// How long answers may still go out after the scheduler has stopped.
@@ -51,6 +52,8 @@ pub struct Options {
     pub limits: Limits,
     /// What it proves its name with; without it, it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
+    /// A collector that is told spans, over OTLP and HTTP; OpenTelemetry's own variables name one too.
+    pub otlp_endpoint: Option<String>,
     /// Where the audit is written; beside the data if nothing is said and there are keys.
     pub audit: Option<PathBuf>,
 }
@@ -67,6 +70,7 @@ impl Options {
             limits: Limits::default(),
             tls: None,
             audit: None,
+            otlp_endpoint: None,
             virtual_clock: None,
         }
     }
@@ -91,6 +95,8 @@ pub enum Trouble {
     Tls(BadTls),
     /// The audit cannot be written there.
     Audit(PathBuf, io::Error),
+    /// Spans cannot be told.
+    Spans(NoSpans),
 }
 
 impl std::fmt::Display for Trouble {
@@ -108,6 +114,7 @@ impl std::fmt::Display for Trouble {
                  from yours"
             ),
             Trouble::Tls(bad) => bad.fmt(f),
+            Trouble::Spans(no) => no.fmt(f),
             Trouble::Audit(path, error) => {
                 write!(f, "the audit cannot be written to {}: {error}", path.display())
             }
@@ -150,6 +157,7 @@ impl Server {
     /// Opens the store, starts the scheduler and listens.
     pub async fn start(options: Options) -> Result<Server, Trouble> {
         let tls = options.tls.clone().map(Tls::open).transpose().map_err(Trouble::Tls)?;
+        let spans = Spans::open(options.otlp_endpoint.as_deref()).map_err(Trouble::Spans)?;
         let listener = TcpListener::bind(options.listen).await;
         let listener = listener.map_err(|error| Trouble::Listen(options.listen, error))?;
         let address = listener.local_addr().map_err(|error| Trouble::Listen(options.listen, error))?;
@@ -172,7 +180,7 @@ impl Server {
         let builder =
             punctual::Scheduler::builder().clock(clock).observer(watch.clone()).calls(calls.clone());
         let scheduler = builder.start_shared(store).await.map_err(Trouble::Scheduler)?;
-        let app = App::new(scheduler.clone(), guard, watch, access);
+        let app = App::new(scheduler.clone(), guard, watch, access, spans);
         calls.begin(app.clone());
         let beside = [
             tokio::spawn(settle_all(app.clone(), debts, heard)).abort_handle(),
@@ -229,6 +237,7 @@ impl Server {
             }
         };
         app.access().audit.written().await;
+        app.spans().close().await;
         // They hold the store, which others may want to open now.
         beside.iter().for_each(AbortHandle::abort);
         counting.abort();

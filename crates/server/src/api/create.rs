@@ -75,7 +75,8 @@ pub async fn drafter<'a>(
         Some(known) => (app.extras(QueueId(known.number), &known.extras), known.settings.priority.level()),
         None => (Arc::new(Extras::default()), punctual::Priority::default().level()),
     };
-    Ok(Drafter { queue, extras, guard: app.guard(), now: scheduler.now(), priority, surroundings })
+    let (surroundings, _span) = app.spans().creating(queue, surroundings);
+    Ok(Drafter { queue, extras, guard: app.guard(), now: scheduler.now(), priority, surroundings, _span })
 }
 
 /// Schedules one task, and answers with it.

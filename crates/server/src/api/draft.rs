@@ -11,6 +11,7 @@ use super::failure::Failure;
 use crate::call::{Call, Guard};
 use crate::delivery::Delivery;
 use crate::extras::Extras;
+use crate::spans::CreateSpan;
 
 /// What a request says besides its tasks.
 #[derive(Clone, Default)]
@@ -35,6 +36,8 @@ pub struct Drafter<'a> {
     pub priority: u8,
     /// What the request says besides.
     pub surroundings: Surroundings,
+    /// Goes on for as long as this.
+    pub _span: CreateSpan,
 }
 
 /// A task that is ready to be scheduled, and what it will look like.

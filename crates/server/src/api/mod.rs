@@ -24,7 +24,7 @@ mod verbs;
 mod view;
 mod work;
 
-pub(crate) use draft::moment_of;
+pub(crate) use draft::{Surroundings, moment_of};
 pub use failure::{Failure, codes};
 pub use keys::{key_of, shown as shown_key, with_secret as made_key};
 pub use router::{paths, router};

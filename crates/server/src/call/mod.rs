@@ -31,6 +31,8 @@ pub use caller::{Caller, CallerOptions};
 pub use check::BadCall;
 pub use connector::{Resolve, Resolved, SystemResolver};
 pub use guard::{Blocked, Guard, Ports, USUAL_PORTS};
+#[cfg(feature = "otlp")]
+pub(crate) use request::span_of;
 pub use rules::{BadCode, Codes, Conflict, QueueRules, RETRY_AFTER_MAX, Success, Verdict};
 pub use sign::{BadSecret, Secret, signature};
 

@@ -117,11 +117,15 @@ fn child_of(traceparent: &str, token: Token) -> Option<HeaderValue> {
     {
         return None;
     }
+    HeaderValue::from_str(&format!("00-{trace}-{:016x}-{flags}", span_of(token))).ok()
+}
+
+/// The number of an attempt's span. It follows from the attempt, so that nobody need remember it.
+pub(crate) fn span_of(token: Token) -> u64 {
     let mut bytes = token.id.to_bytes().to_vec();
     bytes.extend_from_slice(&fence(token).to_be_bytes());
     // A span must not be zero.
-    let span = xxh3_64(&bytes).max(1);
-    HeaderValue::from_str(&format!("00-{trace}-{span:016x}-{flags}")).ok()
+    xxh3_64(&bytes).max(1)
 }
 
 fn add_signature(headers: &mut HeaderMap, now: Timestamp, token: Token, rules: &QueueRules, body: &[u8]) {

@@ -222,7 +222,7 @@ async fn moment() {
 fn not_started(trouble: ServerTrouble, options: &Options) -> Trouble {
     match trouble {
         ServerTrouble::Listen(..) | ServerTrouble::Audit(..) => Trouble::failed(trouble),
-        ServerTrouble::Tls(_) => Trouble::usage(trouble),
+        ServerTrouble::Tls(_) | ServerTrouble::Spans(_) => Trouble::usage(trouble),
         ServerTrouble::Unguarded(address) => {
             let (data, port) = (options.data.display(), address.port());
             Trouble::usage(trouble).hint(format!(

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use super::trouble::Trouble;
 use super::words;
-use values::{Address, Count, Length, Network, PortRule, Size, path, value, values};
+use values::{Address, Count, Endpoint, Length, Network, PortRule, Size, path, value, values};
 
 pub use file::read;
 
@@ -56,6 +56,10 @@ pub struct Settings {
     #[arg(long, value_name = "FORMAT", env = "PUNCTUAL_LOG_FORMAT")]
     #[serde(default, deserialize_with = "value")]
     pub log_format: Option<Format>,
+    /// A collector that is told spans over OTLP and HTTP, such as http://127.0.0.1:4318; needs a build with that feature
+    #[arg(long, value_name = "URL", env = "PUNCTUAL_OTLP_ENDPOINT")]
+    #[serde(default, deserialize_with = "value")]
+    pub otlp_endpoint: Option<Endpoint>,
     #[command(flatten)]
     #[serde(default)]
     pub tls: TlsSettings,
@@ -162,7 +166,11 @@ impl Settings {
     }
 
     fn or(self, file: Settings) -> Settings {
-        or!(self, file, Settings { data, listen, drain, audit, log, log_format, tls, calls, limits })
+        or!(
+            self,
+            file,
+            Settings { data, listen, drain, audit, log, log_format, otlp_endpoint, tls, calls, limits }
+        )
     }
 
     /// Where the tasks are kept.
@@ -178,6 +186,7 @@ impl Settings {
         options.guard = self.calls.guard();
         options.drain = self.drain.map_or(options.drain, |Length(drain)| drain);
         options.audit = self.audit.clone();
+        options.otlp_endpoint = self.otlp_endpoint.clone().map(|Endpoint(url)| url);
         options.tls = self.tls.files()?;
         options.limits = self.limits.limits()?;
         Ok(options)

@@ -83,6 +83,20 @@ impl FromStr for Address {
     }
 }
 
+/// Where a collector of spans listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint(pub String);
+
+impl FromStr for Endpoint {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Endpoint, &'static str> {
+        let is_good = |url: &url::Url| matches!(url.scheme(), "http" | "https") && url.query().is_none();
+        let url = text.parse::<url::Url>().ok().filter(is_good);
+        url.map(|_| Endpoint(text.into())).ok_or("must be a URL, such as http://127.0.0.1:4318")
+    }
+}
+
 /// A network that may be called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network(pub IpNet);
