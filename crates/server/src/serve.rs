@@ -17,7 +17,7 @@ use crate::api::router;
 use crate::app::{App, Scheduler};
 use crate::audit::{self, Audit};
 use crate::blocked::{self, BlockedLanes};
-use crate::call::{Caller, CallerOptions, Guard};
+use crate::call::{Caller, CallerOptions, Guard, Proxy};
 use crate::calls::Calls;
 use crate::counts::keep_count;
 use crate::debts::{Debts, settle_all};
@@ -44,6 +44,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// What may be called; where we listen ourselves is added.
     pub guard: Guard,
+    /// The way out for calls to others than the guard's own networks; straight if nothing is said.
+    pub proxy: Option<Proxy>,
     /// How long what runs may finish when the server stops.
     pub drain: Duration,
     /// For tests: a clock that stands still until it is set forward.
@@ -66,6 +68,7 @@ impl Options {
             folder: FolderOptions::default(),
             listen,
             guard: Guard::default(),
+            proxy: None,
             drain: Duration::from_secs(30),
             limits: Limits::default(),
             tls: None,
@@ -78,7 +81,7 @@ impl Options {
     /// Whether a server could be started so, as far as files tell. Nothing is started.
     pub fn check(&self) -> Result<(), Trouble> {
         self.tls.clone().map(Tls::open).transpose().map_err(Trouble::Tls)?;
-        Ok(())
+        Spans::check(self.otlp_endpoint.as_deref()).map_err(Trouble::Spans)
     }
 }
 
@@ -166,7 +169,8 @@ impl Server {
         guard.allow_loopback |= address.ip().is_loopback();
         let clock = options.virtual_clock.clone().map_or_else(Clock::system, Clock::of_tests);
         // Who is called lives in real time, whatever time it is here: signatures carry that.
-        let caller = Caller::new(CallerOptions::new(Clock::system(), guard.clone()));
+        let caller_options = CallerOptions::new(Clock::system(), guard.clone());
+        let caller = Caller::new(CallerOptions { proxy: options.proxy.clone(), ..caller_options });
         let calls = Calls::new(caller);
         let (debts, heard) = Debts::new();
         let (blocked, taken) = BlockedLanes::new();

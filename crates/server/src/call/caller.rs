@@ -24,7 +24,7 @@ use super::check::Place;
 use super::connector::{ConnectError, Connector, Parts, Resolve, SystemResolver, io_text};
 use super::request::build;
 use super::rules::{QueueRules, Verdict};
-use super::{Call, Guard};
+use super::{Call, Guard, Proxy};
 
 /// How calls are made. [`CallerOptions::new`] has the usual settings.
 pub struct CallerOptions {
@@ -32,6 +32,8 @@ pub struct CallerOptions {
     pub clock: Clock,
     /// Which addresses may be called.
     pub guard: Guard,
+    /// The way to those that are not of our own networks; straight if nothing is said.
+    pub proxy: Option<Proxy>,
     /// How names are resolved.
     pub resolver: Arc<dyn Resolve>,
     /// How long that may take.
@@ -60,6 +62,7 @@ impl CallerOptions {
         CallerOptions {
             clock,
             guard,
+            proxy: None,
             resolver: Arc::new(SystemResolver::default()),
             resolve_timeout: Duration::from_secs(3),
             connect_timeout: Duration::from_secs(5),
@@ -95,6 +98,7 @@ impl Caller {
         let (header_bytes_max, header_count_max) = options.answer_headers_max;
         let connector = Connector::new(Parts {
             guard: options.guard,
+            proxy: options.proxy,
             resolver: options.resolver,
             tls: TlsConnector::from(Arc::new(tls(roots))),
             resolve_timeout: options.resolve_timeout,

@@ -1,4 +1,4 @@
-//! Opens connections, and only to addresses that the guard lets pass.
+//! Opens connections, and only to addresses that the guard lets pass, or through a proxy.
 //!
 //! A name is resolved once, every address it has is judged, and the connection goes to one that was judged: between
 //! the look and the leap nobody asks the name again, so that a name that changes its answer gains nothing.
@@ -24,6 +24,7 @@ use tower_service::Service;
 use url::Host;
 
 use super::guard::{Blocked, Guard};
+use super::proxy::Proxy;
 use super::stream::Stream;
 
 /// Names looked up at once. A look-up that hangs holds a thread until the system gives it up.
@@ -100,6 +101,7 @@ pub(super) struct Connector(Arc<Parts>);
 /// What a connector is made of.
 pub(super) struct Parts {
     pub guard: Guard,
+    pub proxy: Option<Proxy>,
     pub resolver: Arc<dyn Resolve>,
     pub tls: TlsConnector,
     pub resolve_timeout: Duration,
@@ -139,15 +141,29 @@ impl Parts {
             Host::Domain(name) => Some(name.as_str()),
             Host::Ipv4(_) | Host::Ipv6(_) => None,
         };
-        let found = match &host {
-            Host::Domain(name) => self.resolve(name).await.map_err(not_resolved)?,
-            Host::Ipv4(ip) => vec![IpAddr::V4(*ip)],
-            Host::Ipv6(ip) => vec![IpAddr::V6(*ip)],
-        };
         let blocked = |blocked| ConnectError::Blocked { host: name.map(str::to_string), blocked };
-        let addresses = judged(&self.guard, &found, port).map_err(blocked)?;
+        let addresses = match (self.addresses(&host).await, &self.proxy, name) {
+            (Ok(found), ..) => judged(&self.guard, &found, port).map_err(blocked)?,
+            // Where there is a proxy, there are often no names but of our own networks: it knows the others.
+            (Err(_), Some(_), Some(name)) => {
+                self.guard.check_name(name, port).map_err(blocked)?;
+                Vec::new()
+            }
+            (Err(why), ..) => return Err(not_resolved(why)),
+        };
         let place = format!("{host}:{port}");
         let not_connected = |why| ConnectError::NotConnected { place: place.clone(), why };
+        let is_ours = !addresses.is_empty() && addresses.iter().all(|it| self.guard.is_ours(it.ip()));
+        if let Some(proxy) = self.proxy.as_ref().filter(|_| !is_ours) {
+            let needs_tunnel = proxy.needs_tunnel(is_tls);
+            let through = self.connect_through(proxy, needs_tunnel.then_some(&*place)).await;
+            let tcp = through.map_err(not_connected)?;
+            return match (is_tls, needs_tunnel) {
+                (true, _) => self.agree_at(&host, tcp, place).await,
+                (false, true) => Ok(Stream::Plain(tcp)),
+                (false, false) => Ok(Stream::Proxied(tcp)),
+            };
+        }
         let tcp = self.connect_to_one(&addresses).await.map_err(not_connected)?;
         let came_home = match (tcp.local_addr(), tcp.peer_addr()) {
             (Ok(local), Ok(peer)) => self.guard.check_connected(local, peer),
@@ -157,7 +173,41 @@ impl Parts {
         if !is_tls {
             return Ok(Stream::Plain(tcp));
         }
-        let tls = self.agree(server_name(&host), tcp).await;
+        self.agree_at(&host, tcp, place).await
+    }
+
+    /// The addresses of a host, or why there are none.
+    async fn addresses(&self, host: &Host<String>) -> Result<Vec<IpAddr>, String> {
+        match host {
+            Host::Domain(name) => self.resolve(name).await,
+            Host::Ipv4(ip) => Ok(vec![IpAddr::V4(*ip)]),
+            Host::Ipv6(ip) => Ok(vec![IpAddr::V6(*ip)]),
+        }
+    }
+
+    /// To the proxy, and through it to this place if there is to be a tunnel. The proxy itself may be anywhere: whoever
+    /// runs the server named it.
+    async fn connect_through(&self, proxy: &Proxy, tunnel_to: Option<&str>) -> Result<TcpStream, String> {
+        let not_there = |why: String| format!("the proxy {proxy} is not there: {why}");
+        let mut addresses = Vec::new();
+        for ip in self.addresses(&proxy.host).await.map_err(not_there)? {
+            addresses.push(SocketAddr::new(ip, proxy.port));
+        }
+        let tcp = self.connect_to_one(&in_turn(addresses)).await.map_err(not_there)?;
+        let Some(place) = tunnel_to else { return Ok(tcp) };
+        match timeout(self.connect_timeout, proxy.open_tunnel(tcp, place)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(format!("no tunnel from the proxy {proxy} within {:?}", self.connect_timeout)),
+        }
+    }
+
+    async fn agree_at(
+        &self,
+        host: &Host<String>,
+        tcp: TcpStream,
+        place: String,
+    ) -> Result<Stream, ConnectError> {
+        let tls = self.agree(server_name(host), tcp).await;
         tls.map_err(|why| ConnectError::NoTls { place, why })
     }
 

@@ -129,6 +129,12 @@ impl Guard {
         if came_home && self.own.iter().any(everywhere) { Err(Blocked::Own(peer)) } else { Ok(()) }
     }
 
+    /// Whether this is an address of our own: this machine's, or one of the networks that may be called besides.
+    pub(super) fn is_ours(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        ip.is_loopback() || self.allow.iter().any(|network| network.contains(&ip))
+    }
+
     fn check_port(&self, port: u16) -> Result<(), Blocked> {
         match &self.ports {
             Ports::These(allowed) if !self.ports.contain(port) => {

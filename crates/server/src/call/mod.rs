@@ -8,7 +8,7 @@
 //! Addresses are judged twice: when the task is made, as far as the URL tells, so that a mistake is told to whoever
 //! made it; and inside the connector, on the very address that is connected to, because names change what they mean.
 //!
-//! HTTP/1.1 only, and no way through a proxy yet: both would be another connector, and nothing else would change.
+//! HTTP/1.1 only: another version would be another connector, and nothing else would change.
 
 mod answer;
 mod at_rest;
@@ -16,6 +16,7 @@ mod caller;
 mod check;
 mod connector;
 mod guard;
+mod proxy;
 mod request;
 mod rules;
 mod sign;
@@ -31,6 +32,7 @@ pub use caller::{Caller, CallerOptions};
 pub use check::BadCall;
 pub use connector::{Resolve, Resolved, SystemResolver};
 pub use guard::{Blocked, Guard, Ports, USUAL_PORTS};
+pub use proxy::{BadProxy, Proxy};
 #[cfg(feature = "otlp")]
 pub(crate) use request::span_of;
 pub use rules::{BadCode, Codes, Conflict, QueueRules, RETRY_AFTER_MAX, Success, Verdict};

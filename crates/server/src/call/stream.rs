@@ -12,19 +12,21 @@ use tokio_rustls::client::TlsStream;
 /// A connection. The one with TLS is large, and boxed.
 pub(super) enum Stream {
     Plain(TcpStream),
+    /// To a proxy, which is told whole URLs.
+    Proxied(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
-        Connected::new()
+        Connected::new().proxy(matches!(self, Stream::Proxied(_)))
     }
 }
 
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(tcp) => Pin::new(tcp).poll_read(cx, into),
+            Stream::Plain(tcp) | Stream::Proxied(tcp) => Pin::new(tcp).poll_read(cx, into),
             Stream::Tls(tls) => Pin::new(tls).poll_read(cx, into),
         }
     }
@@ -33,7 +35,7 @@ impl AsyncRead for Stream {
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Stream::Plain(tcp) | Stream::Proxied(tcp) => Pin::new(tcp).poll_write(cx, bytes),
             Stream::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
         }
     }
@@ -44,28 +46,28 @@ impl AsyncWrite for Stream {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, pieces),
+            Stream::Plain(tcp) | Stream::Proxied(tcp) => Pin::new(tcp).poll_write_vectored(cx, pieces),
             Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, pieces),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Stream::Plain(tcp) => tcp.is_write_vectored(),
+            Stream::Plain(tcp) | Stream::Proxied(tcp) => tcp.is_write_vectored(),
             Stream::Tls(tls) => tls.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Stream::Plain(tcp) | Stream::Proxied(tcp) => Pin::new(tcp).poll_flush(cx),
             Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Stream::Plain(tcp) | Stream::Proxied(tcp) => Pin::new(tcp).poll_shutdown(cx),
             Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
         }
     }

@@ -160,7 +160,8 @@ fn callable(options: &Options, is_public: bool) -> String {
         true => "",
         false => ", and any port of this machine,\n         because only this machine can ask it to",
     };
-    format!("  calls  the public internet{} ({ports}){own}", networks.concat())
+    let way = options.proxy.as_ref().map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
+    format!("  calls  the public internet{way}{} ({ports}){own}", networks.concat())
 }
 
 /// SIGTERM and SIGINT, as they come.

@@ -19,8 +19,13 @@ pub struct AttemptSpan;
 impl Spans {
     /// Nothing, if nothing is asked for.
     pub fn open(endpoint: Option<&str>) -> Result<Spans, NoSpans> {
+        Spans::check(endpoint).map(|()| Spans)
+    }
+
+    /// Whether this can be had.
+    pub fn check(endpoint: Option<&str>) -> Result<(), NoSpans> {
         match endpoint {
-            None => Ok(Spans),
+            None => Ok(()),
             Some(_) => Err(NoSpans(
                 "this was built without spans: build it with `--features otlp`, or leave the setting out"
                     .into(),

@@ -5,6 +5,7 @@
 mod addresses;
 mod answers;
 mod limits;
+mod proxy;
 mod requests;
 mod servers;
 mod tls;

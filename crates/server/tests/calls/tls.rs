@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::servers::*;
 
 /// A server with a certificate that it signed itself, and that certificate.
-async fn serve_tls(change: impl FnOnce(&mut CertificateParams)) -> (SocketAddr, CertificateDer<'static>) {
+pub async fn serve_tls(change: impl FnOnce(&mut CertificateParams)) -> (SocketAddr, CertificateDer<'static>) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["secure.test".to_string()]).unwrap();
     change(&mut params);

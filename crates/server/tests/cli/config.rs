@@ -14,6 +14,13 @@ fn checked(content: &str) -> Said {
     said
 }
 
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn a_build_that_cannot_tell_spans_says_so() {
+    let said = checked("otlp_endpoint = \"http://127.0.0.1:4318\"\n").with(2);
+    assert!(said.err.contains("otlp_endpoint: this was built without spans: build it with"), "{}", said.err);
+}
+
 #[test]
 fn what_is_wrong_in_a_file_is_told_with_its_line_and_what_to_do() {
     for (content, told) in [
@@ -45,6 +52,11 @@ fn what_is_wrong_in_a_file_is_told_with_its_line_and_what_to_do() {
             "~/punctual.toml:2:13: allow_net: \"ten\": must be a network",
         ),
         ("[calls]\nallow_port = [0]\n", "a port is a number from 1 to 65535, or `any`"),
+        (
+            "[calls]\nproxy = \"proxy:3128\"\n",
+            "must be a URL without a path, such as http://proxy.internal:3128",
+        ),
+        ("otlp_endpoint = \"localhost\"\n", "must be a URL, such as http://127.0.0.1:4318"),
         ("[tls]\ncertificate = \"c.pem\"\n", "there is a certificate, and no key: name it with tls.key"),
         ("[tls]\ncertificate = \"missing.pem\"\nkey = \"k.pem\"\n", "missing.pem: cannot be read"),
         ("listen = \n", "~/punctual.toml:1:10: "),

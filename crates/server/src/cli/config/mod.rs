@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use punctual_server::call::{Guard, Ports};
+use punctual_server::call::{Guard, Ports, Proxy};
 use punctual_server::logs::{Filter, Format};
 use punctual_server::{Limits, Options, TlsFiles};
 use serde::Deserialize;
@@ -104,6 +104,11 @@ pub struct CallSettings {
     #[arg(long, value_name = "PORT", env = "PUNCTUAL_ALLOW_PORT", value_delimiter = ',')]
     #[serde(default, deserialize_with = "values")]
     pub allow_port: Option<Vec<PortRule>>,
+    /// A proxy through which the internet is called, such as http://proxy.internal:3128; networks of --allow-net and this
+    /// machine are called without it
+    #[arg(long, value_name = "URL", env = "PUNCTUAL_PROXY", hide_env_values = true)]
+    #[serde(default, deserialize_with = "value")]
+    pub proxy: Option<Proxy>,
 }
 
 /// How much it takes from those who ask.
@@ -184,6 +189,7 @@ impl Settings {
         let Address(listen) = self.listen.unwrap_or(usual);
         let mut options = Options::new(self.data(), listen);
         options.guard = self.calls.guard();
+        options.proxy = self.calls.proxy.clone();
         options.drain = self.drain.map_or(options.drain, |Length(drain)| drain);
         options.audit = self.audit.clone();
         options.otlp_endpoint = self.otlp_endpoint.clone().map(|Endpoint(url)| url);
@@ -214,7 +220,7 @@ impl TlsSettings {
 
 impl CallSettings {
     fn or(self, file: CallSettings) -> CallSettings {
-        or!(self, file, CallSettings { allow_net, allow_port })
+        or!(self, file, CallSettings { allow_net, allow_port, proxy })
     }
 
     fn guard(&self) -> Guard {
