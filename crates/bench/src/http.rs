@@ -28,9 +28,9 @@ pub struct Options {
     /// A folder on the disk that is to be measured. What it makes there is removed at the end.
     #[arg(long, default_value = "target/http-bench")]
     folder: PathBuf,
-    /// Only parts with this in their name: enqueue, pull, calls, isolation.
-    #[arg(long)]
-    only: Option<String>,
+    /// Only these parts, a comma between them.
+    #[arg(long, value_delimiter = ',', value_parser = ["enqueue", "pull", "calls", "isolation"])]
+    only: Vec<String>,
     /// How often each is measured in turns with its limit; the median counts.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -91,7 +91,7 @@ pub fn run(options: &Options) {
 
 impl Bench<'_> {
     fn wants(&self, part: &str) -> bool {
-        self.options.only.as_ref().is_none_or(|only| part.contains(only.as_str()))
+        self.options.only.is_empty() || self.options.only.iter().any(|only| only == part)
     }
 
     /// A live line of what is being done.

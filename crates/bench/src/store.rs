@@ -24,9 +24,9 @@ pub struct Options {
     /// A folder on the disk that is to be measured. What it makes there is removed at the end.
     #[arg(long, default_value = "target/store-bench")]
     folder: PathBuf,
-    /// Only parts with this in their name: enqueue, life, lateness, pending, restart, isolation, idle.
-    #[arg(long)]
-    only: Option<String>,
+    /// Only these parts, a comma between them.
+    #[arg(long, value_delimiter = ',', value_parser = ["enqueue", "life", "lateness", "pending", "restart", "isolation", "idle"])]
+    only: Vec<String>,
     /// How often each is measured in turns with its limit; the median counts.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -76,7 +76,7 @@ pub fn run(options: &Options) {
     let progress = ProgressBar::new_spinner();
     let mut bench = Bench { options, folder, progress, rows: Vec::new() };
     for (name, part) in PARTS {
-        if options.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
+        if options.only.is_empty() || options.only.iter().any(|only| only == name) {
             part(&mut bench);
         }
     }

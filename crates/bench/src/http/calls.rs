@@ -67,7 +67,7 @@ async fn punctual(address: SocketAddr, urls: &[String], calls: usize, counted: &
     let mut connection = Connection::open(address).await.expect("the server listens");
     let mut ask = async |request: Vec<u8>| _ = connection.ask_well(&request).await;
     ask(request("PUT", "/v1/queues/bench", "", "{}")).await;
-    ask(request("POST", "/v1/queues/bench/pause", "", "{}")).await;
+    ask(request("POST", "/v1/queues/bench:pause", "", "{}")).await;
     let task = |number: usize| {
         let url = &urls[number % urls.len()];
         format!(r#"{{"http":{{"url":"{url}","body":{BODY}}}}}"#)
@@ -79,7 +79,7 @@ async fn punctual(address: SocketAddr, urls: &[String], calls: usize, counted: &
     }
     counted.expect(calls);
     let watch = Stopwatch::start();
-    ask(request("POST", "/v1/queues/bench/resume", "", "{}")).await;
+    ask(request("POST", "/v1/queues/bench:resume", "", "{}")).await;
     counted.until_reached().await;
     calls as f64 / watch.elapsed().as_secs_f64()
 }

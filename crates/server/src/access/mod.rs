@@ -7,7 +7,7 @@ mod table;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -56,7 +56,7 @@ impl Who {
 }
 
 /// Lets a request in, or says why not.
-pub async fn door(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub async fn door(app: &App, mut request: Request, next: Next) -> Response {
     // Without a path there is nothing to guard: whatever answers says that there is nothing here.
     let Some(path) = request.extensions().get::<MatchedPath>() else { return next.run(request).await };
     let need = match table::need(path.as_str(), request.method()) {

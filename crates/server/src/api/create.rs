@@ -30,12 +30,15 @@ pub async fn create(
     let headers = request.headers().clone();
     // To give the same answer again, one must know the whole request: so with a key it is not a stream.
     if is_lines(&headers)? && !has_key(&headers) {
-        return lines::create(app, asker, queue, request).await;
+        return Box::pin(lines::create(app, asker, queue, request)).await;
     }
     let ask::Body(body) = ask::Body::from_request(request, &app).await?;
-    let path = format!("/v1/queues/{queue}/tasks");
     let made = make(&app, &asker.scheduler, &queue, &headers, &body);
-    once(&asker.scheduler, &headers, &path, &body, made).await
+    if !has_key(&headers) {
+        return made.await;
+    }
+    let path = format!("/v1/queues/{queue}/tasks");
+    Box::pin(once(&asker.scheduler, &headers, &path, &body, made)).await
 }
 
 async fn make(
@@ -50,14 +53,15 @@ async fn make(
     if is_lines(headers)? {
         let lines: Vec<&[u8]> = body.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).collect();
         let drafted = batch(lines.len(), lines.into_iter(), &drafter)?;
-        return Ok(lines_of(&schedule_many(scheduler, drafted, minimal).await));
+        return Ok(lines_of(&Box::pin(schedule_many(scheduler, drafted, minimal)).await));
     }
     match Creation::read(body)? {
         Creation::One(task) => one(scheduler, drafter.draft(*task)?, minimal).await,
         Creation::Many(tasks) => {
             let texts = tasks.iter().map(|task| task.get().as_bytes());
             let drafted = batch(tasks.len(), texts, &drafter)?;
-            let results = schedule_many(scheduler, drafted, minimal).await;
+            // Boxed, so that a request for one task does not carry the room for many.
+            let results = Box::pin(schedule_many(scheduler, drafted, minimal)).await;
             Ok(json(StatusCode::OK, &wire::Results { results }))
         }
     }

@@ -1,8 +1,6 @@
 //! Why a request failed, as a problem: each code has one status, one title and one page.
 
 use axum::body::Body;
-use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 use punctual::Error;
@@ -151,14 +149,11 @@ impl IntoResponse for Failure {
 }
 
 /// Says in a problem which path it is about: only who has seen the request knows.
-pub async fn name_instance(request: Request, next: Next) -> Response {
-    let uri = request.uri().clone();
-    let mut response = next.run(request).await;
+pub fn name_instance(path: &str, response: &mut Response) {
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
-        problem.instance = Some(uri.path().into());
+        problem.instance = Some(path.into());
         *response.body_mut() = Body::from(serde_json::to_vec(&problem).unwrap_or_default());
     }
-    response
 }
 
 /// The problem of a failure that is one among others.

@@ -4,7 +4,6 @@
 //! the two are told apart again: a verb is POSTed, and nothing else is.
 
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 
@@ -59,17 +58,20 @@ pub fn name_and_verb<'a, V: Copy>(segment: &'a str, verbs: &[(&str, V)]) -> Resu
 }
 
 /// Answers 405 to a verb that is not POSTed, and to a POST without a verb.
-pub async fn are_posted(request: Request, next: Next) -> Response {
-    let Some((segment, besides)) = shared(request.uri().path()) else { return next.run(request).await };
-    let (has_verb, method) = (segment.contains(':'), request.method().clone());
-    let allowed = if has_verb { "POST" } else { besides };
-    if has_verb != (method == Method::POST) {
-        let failure = Failure::no_such_method(&method);
-        return allowing(failure.into_response(), allowed);
+pub fn refuse(request: &Request) -> Option<Response> {
+    let (segment, _) = shared(request.uri().path())?;
+    let is_right = segment.contains(':') == (request.method() == Method::POST);
+    (!is_right).then(|| Failure::no_such_method(request.method()).into_response())
+}
+
+/// Names the methods that a path allows: the router would name those of the path without the verb too.
+pub fn allow_only_what_is_there(path: &str, response: &mut Response) {
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED
+        && let Some((segment, besides)) = shared(path)
+    {
+        let allowed = if segment.contains(':') { "POST" } else { besides };
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     }
-    let response = next.run(request).await;
-    // The router would name both.
-    if response.status() == StatusCode::METHOD_NOT_ALLOWED { allowing(response, allowed) } else { response }
 }
 
 /// The last segment of a path that may or may not end with a verb, and what is allowed when it does not.
@@ -79,11 +81,4 @@ fn shared(path: &str) -> Option<(&str, &'static str)> {
     let shared = shared.or_else(|| of("/v1/queues/", "GET,HEAD,PUT,PATCH,DELETE"));
     let shared = shared.or_else(|| of("/v1/keys/", "DELETE"));
     shared.filter(|(segment, _)| !segment.contains('/'))
-}
-
-fn allowing(mut response: Response, allowed: &str) -> Response {
-    if let Ok(allowed) = HeaderValue::from_str(allowed) {
-        response.headers_mut().insert(header::ALLOW, allowed);
-    }
-    response
 }

@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use punctual_core::{Epoch, Fence, PartitionId, Seq};
+use rustc_hash::FxHashMap;
 
 use super::cold::ColdTier;
 use super::key::Key;
@@ -19,6 +20,9 @@ use crate::place::BucketId;
 const ARENA_BYTES: usize = 64 << 10;
 const ARENA_LEFT_MIN: usize = 1 << 10;
 
+/// Rows of the tables that were read before anything was locked. Only one writes, so that they are as they were.
+pub type Fetched = FxHashMap<Key, Bytes>;
+
 /// One record of the journal in the making.
 pub struct Draft<'a, C> {
     pub(super) layers: &'a mut Layers,
@@ -26,6 +30,7 @@ pub struct Draft<'a, C> {
     pub(super) ops: &'a mut Vec<u8>,
     /// Where values are made: many share one piece of memory.
     arena: &'a mut BytesMut,
+    pub fetched: Fetched,
     /// When buckets may be dropped, as far as ends written here tell. Few are written to at a time.
     pub(super) buckets: Vec<(PartitionId, BucketId, BucketRow)>,
 }
@@ -38,7 +43,7 @@ impl<'a, C: ColdTier> Draft<'a, C> {
         (ops, arena): (&'a mut Vec<u8>, &'a mut BytesMut),
     ) -> Draft<'a, C> {
         ops.clear();
-        Draft { layers, shared, ops, arena, buckets: Vec::new() }
+        Draft { layers, shared, ops, arena, fetched: Fetched::default(), buckets: Vec::new() }
     }
 
     /// A row as it is written.
@@ -69,10 +74,14 @@ impl<'a, C: ColdTier> Draft<'a, C> {
 
     /// The value of a key, with what was written here.
     pub fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        match self.layers.get(&Key::from(key)) {
+        let own = Key::from(key);
+        match self.layers.get(&own) {
             Said::Is(value) => Ok(Some(value.to_bytes())),
             Said::IsNot => Ok(None),
-            Said::Nothing => self.shared.get_cold(key),
+            Said::Nothing => match self.fetched.get(&own) {
+                Some(row) => Ok(Some(row.clone())),
+                None => self.shared.get_cold(key),
+            },
         }
     }
 

@@ -1,7 +1,7 @@
 //! The short way of the changes that are most: of tasks that live and end while they are in memory.
 //!
 //! What they say is the same as on the long way, [`ChangeWriter`](crate::kv::ChangeWriter), which takes whatever is
-//! unusual: tasks that were moved, leased, parked, that have a unique key, or whose row has gone down to the tables.
+//! unusual: tasks that were moved, parked, that have a unique key, or whose row has gone down to the tables.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::key::Key;
 use super::ops;
 use super::value::Value;
 use crate::StoreError;
-use crate::kv::{BucketRow, Rows, encode_into, place_key};
+use crate::kv::{BucketRow, Rows, encode_into, leased_key, place_key};
 use crate::news::attempt_is_news;
 use crate::place::{BucketId, birth_place};
 
@@ -65,13 +65,11 @@ impl<C: ColdTier> Draft<'_, C> {
     ) -> Result<bool, StoreError> {
         let key = Key::from(&place_key(partition, place)[..]);
         let Some(row) = self.row_in_memory(&key)? else { return Ok(false) };
-        if has_lease(Some(begun)) || has_lease(row.begun) {
-            return Ok(false);
-        }
         if row.id == *id && attempt_is_news(&row, attempts) {
             let task = Task { attempts, crashes, begun: Some(begun), ..Task::clone(&row) };
             ops::began(self.ops, key.as_slice(), &task);
             self.layers.recent.put(key, Value::Task(Arc::new(task)), false);
+            self.note_lease(partition, &row, Some(begun));
         }
         Ok(true)
     }
@@ -91,15 +89,31 @@ impl<C: ColdTier> Draft<'_, C> {
         let is_same = row.id == task.id
             && row.revision <= task.revision
             && (Arc::ptr_eq(&row.spec, &task.spec) || row.spec == task.spec);
-        if !is_same || has_lease(row.begun) {
+        if !is_same {
             return Ok(false);
         }
         ops::ended(self.ops, key.as_slice(), task, end);
         let ended = self.encode(&EndedTask { task: task.clone(), end: end.clone() });
         ops::end(&mut self.layers.recent, partition, &key, task, ended);
+        self.note_lease(partition, &row, None);
         self.layers.latest = self.layers.latest.max(end.at);
         self.note_end(partition, task, end);
         Ok(true)
+    }
+
+    /// A lease that is on record has a row of its own, by which a new owner finds it.
+    fn note_lease(&mut self, partition: PartitionId, before: &Task, now: Option<Begun>) {
+        let is_leased = has_lease(now);
+        if !is_leased && !has_lease(before.begun) {
+            return;
+        }
+        let key = leased_key(partition, before.id.seq);
+        if !is_leased {
+            return self.delete(key);
+        }
+        // Before its first attempt a task had none.
+        let is_new = before.revision == 1 && before.attempts == 0;
+        if is_new { self.put_new(key, &before.id) } else { Rows::put(self, key, &before.id) }
     }
 
     /// Buckets are written once, at the end.

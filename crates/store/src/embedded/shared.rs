@@ -149,13 +149,16 @@ impl<C: ColdTier> Shared<C> {
         read.unwrap_or_else(|died| Err(StoreError::Unavailable(Box::new(died))))
     }
 
-    /// How long a value is that may not be durable yet; 0 when there is none.
-    pub fn value_bytes(&self, key: &[u8]) -> Result<usize, StoreError> {
-        let said = self.read().get(&Key::from(key));
+    /// How long a value is that may not be durable yet, 0 when there is none; and the value, if it had to be fetched.
+    pub fn fetch(&self, key: &Key) -> Result<(usize, Option<Bytes>), StoreError> {
+        let said = self.read().get(key);
         match said {
-            Said::Is(value) => Ok(value.memory()),
-            Said::IsNot => Ok(0),
-            Said::Nothing => Ok(self.get_cold(key)?.map_or(0, |value| value.len())),
+            Said::Is(value) => Ok((value.memory(), None)),
+            Said::IsNot => Ok((0, None)),
+            Said::Nothing => {
+                let value = self.get_cold(key.as_slice())?;
+                Ok((value.as_ref().map_or(0, Bytes::len), value))
+            }
         }
     }
 

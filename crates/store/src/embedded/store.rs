@@ -10,11 +10,12 @@ use super::author::{Author, Bounds, Refused};
 use super::checkpoint::{self, Checkpoint};
 use super::cold::ColdTier;
 use super::disk::Disk;
-use super::draft::Draft;
+use super::draft::{Draft, Fetched};
 use super::frame::Identity;
 use super::gauges::{Gauges, JournalGauges};
 use super::hand::Hand;
 use super::journal::{Class, Journal, OpenError, Options, Recovery};
+use super::key::Key;
 use super::kv::{FRAME_BYTES, JournaledKv, OP_BYTES};
 use super::shared::{Layers, Shared, Written};
 use crate::kv::{ChangeWriter, KvStore, place_key};
@@ -138,9 +139,8 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
     }
 
     async fn record_some(&self, author: &mut Author<D, C>, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
-        let bytes = match self.bytes_of_frame(batch) {
-            Ok(bytes) => bytes,
-            Err(_) => return vec![Recorded::Unknown; batch.len()],
+        let Ok((bytes, fetched)) = self.bytes_of_frame(batch) else {
+            return vec![Recorded::Unknown; batch.len()];
         };
         let class = match author.make_room(Class::New, bytes).await {
             Ok(()) => Class::New,
@@ -150,6 +150,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
             Err(Refused::Failed(_)) => return vec![Recorded::Unknown; batch.len()],
         };
         let record = |draft: &mut Draft<'_, C>| {
+            draft.fetched = fetched;
             batch.iter().map(|(fence, changes)| record_one(draft, *fence, changes, class)).collect()
         };
         author.write(class, record).await.unwrap_or_else(|refused| match refused {
@@ -184,19 +185,22 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         Recorded::Done
     }
 
-    /// What a frame of these changes takes, at most.
-    fn bytes_of_frame(&self, batch: &[(Fence, Vec<Change>)]) -> Result<usize, StoreError> {
-        let mut bytes = FRAME_BYTES;
+    /// What a frame of these changes takes, at most, and the rows that were fetched from the tables to know it.
+    fn bytes_of_frame(&self, batch: &[(Fence, Vec<Change>)]) -> Result<(usize, Fetched), StoreError> {
+        let (mut bytes, mut fetched) = (FRAME_BYTES, Fetched::default());
         for (fence, changes) in batch {
             bytes += bytes_of(changes);
             for change in changes {
                 // The row is written anew with it.
                 if let Change::Began { place, .. } = change {
-                    bytes += self.kv.shared.value_bytes(&place_key(fence.partition, *place))?;
+                    let key = Key::from(&place_key(fence.partition, *place)[..]);
+                    let (length, row) = self.kv.shared.fetch(&key)?;
+                    bytes += length;
+                    fetched.extend(row.map(|row| (key, row)));
                 }
             }
         }
-        Ok(bytes)
+        Ok((bytes, fetched))
     }
 }
 

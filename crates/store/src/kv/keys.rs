@@ -224,7 +224,7 @@ pub(super) fn moved(partition: PartitionId, seq: Seq) -> Bytes {
     Key::table(partition, Table::Moved).bytes(&seq.0.to_be_bytes()).done()
 }
 
-pub(super) fn leased(partition: PartitionId, seq: Seq) -> Bytes {
+pub(crate) fn leased(partition: PartitionId, seq: Seq) -> Bytes {
     Key::table(partition, Table::Leased).bytes(&seq.0.to_be_bytes()).done()
 }
 
