@@ -39,9 +39,7 @@ pub enum Change {
     Ended {
         /// Where its row lay.
         from: Place,
-        /// Why it waited, as the row said.
-        was: WaitState,
-        /// The task as it last was.
+        /// The task as it last was; its state says why it waited, as the row said.
         task: Task,
         /// How it ended.
         end: End,

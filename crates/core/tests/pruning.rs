@@ -127,12 +127,7 @@ fn ended(at: Timestamp, queue: QueueId, state: &str) -> Change {
     let id =
         TaskId { route: Route::anywhere(0), queue, priority: Priority::default(), birth: at, seq: Seq(1) };
     let task = Task::born(id, Spec::new(Target::Worker, at).into());
-    Change::Ended {
-        from: task.place(),
-        was: task.state,
-        task,
-        end: End { state, at, result: Bytes::new(), error: None },
-    }
+    Change::Ended { from: task.place(), task, end: End { state, at, result: Bytes::new(), error: None } }
 }
 
 #[test]

@@ -199,9 +199,9 @@ impl Counts {
                     inner.went(partition, (*from, *was), task);
                     inner.came(partition, task);
                 }
-                Change::Ended { from, was, task, end } => {
+                Change::Ended { from, task, end } => {
                     inner.stopped(task.id);
-                    inner.went(partition, (*from, *was), task);
+                    inner.went(partition, (*from, task.state), task);
                     let flow = &mut inner.queues.entry(task.id.queue).or_default().flow;
                     *match end.state {
                         EndState::Succeeded => &mut flow.succeeded,

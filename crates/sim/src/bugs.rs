@@ -215,15 +215,15 @@ impl Bug {
                     task: Task { spec: spec.into(), ..task.clone() },
                 })
             }
-            (Bug::ExpiredIsCalledCancelled, Change::Ended { from, was, task, end })
+            (Bug::ExpiredIsCalledCancelled, Change::Ended { from, task, end })
                 if end.state == EndState::Expired =>
             {
                 let end = End { state: EndState::Cancelled, ..end.clone() };
-                Some(Change::Ended { from: *from, was: *was, task: task.clone(), end })
+                Some(Change::Ended { from: *from, task: task.clone(), end })
             }
-            (Bug::ResultsAreNotWritten, Change::Ended { from, was, task, end }) => {
+            (Bug::ResultsAreNotWritten, Change::Ended { from, task, end }) => {
                 let end = End { result: Bytes::new(), ..end.clone() };
-                Some(Change::Ended { from: *from, was: *was, task: task.clone(), end })
+                Some(Change::Ended { from: *from, task: task.clone(), end })
             }
             (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
             _ => Some(change.clone()),

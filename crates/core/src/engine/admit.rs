@@ -171,8 +171,8 @@ impl Engine {
         let task = &mut self.entries[slot].task;
         let wake_at = spec.at;
         task.spec = spec;
-        task.state = WaitState::Scheduled;
         task.start_afresh();
+        self.waits_as(slot, WaitState::Scheduled);
         self.refile_elsewhere(now, slot, wake_at, out);
         Created::Replaced(id)
     }

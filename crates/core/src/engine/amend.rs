@@ -113,18 +113,18 @@ impl Engine {
                 spec.first_at = spec.first_at.or(Some(spec.at));
                 spec.at = at;
                 task.spec = spec.into();
-                task.state = WaitState::Scheduled;
+                self.waits_as(slot, WaitState::Scheduled);
                 self.refile_elsewhere(now, slot, at, out);
             }
             Amendment::Run => {
                 if task.state == WaitState::Blocked {
-                    task.state = WaitState::Retrying;
+                    self.waits_as(slot, WaitState::Retrying);
                 }
                 self.refile_as_due(now, slot, out);
             }
             Amendment::Retry | Amendment::Cancel | Amendment::Expire => {
-                task.state = WaitState::Scheduled;
                 task.start_afresh();
+                self.waits_as(slot, WaitState::Scheduled);
                 self.refile_as_due(now, slot, out);
             }
             Amendment::Replace { spec, .. } => {

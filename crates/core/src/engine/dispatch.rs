@@ -1,7 +1,7 @@
 //! A due task takes its lane, meets its obstacles, is offered to the gate, and starts when the gate lets it.
 //! Nothing else starts an attempt.
 
-use super::entry::{Entry, Phase, Slot};
+use super::entry::{Phase, Slot};
 use super::{After, Engine};
 use crate::change::Change;
 use crate::message::{Attempt, Effect, Offer, Outcome, Token};
@@ -95,12 +95,12 @@ impl Engine {
     /// The attempt begins.
     pub(super) fn begin(&mut self, slot: Slot, out: &mut Vec<Effect>) {
         let Some(token) = self.entries[slot].token() else { return };
-        let Entry { task, filed_as: was, .. } = &self.entries[slot];
+        let task = &self.entries[slot].task;
         let was_due_before = task.attempt_due_at(token.attempt) <= self.owned_since;
         out.push(Effect::StartAttempt(Attempt {
             token,
             spec: task.spec.clone(),
-            was: *was,
+            was: task.state,
             partition: self.fence.partition,
             timeout: self.timeout_of(slot),
             may_be_repeated: token.attempt > 1 || was_due_before,

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::id::Seq;
 use crate::message::Token;
-use crate::task::{Task, WaitState};
+use crate::task::Task;
 use crate::time::BootTime;
 use crate::wheel::TimerKey;
 
@@ -17,8 +17,6 @@ pub type Slot = u32;
 pub struct Entry {
     pub task: Task,
     pub phase: Phase,
-    /// Why it waits, as its row says: the task itself is changed before its row is.
-    pub filed_as: WaitState,
 }
 
 /// What a task in memory is doing. A task is started from `Offered` only, and from nowhere else.
@@ -80,8 +78,7 @@ pub struct Entries {
 impl Entries {
     pub fn insert(&mut self, task: Task) -> Slot {
         let seq = task.id.seq;
-        let filed_as = task.state;
-        let entry = Some(Entry { task, phase: Phase::Placed, filed_as });
+        let entry = Some(Entry { task, phase: Phase::Placed });
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = entry;

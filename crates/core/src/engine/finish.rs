@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::entry::{Entry, Phase, Slot};
+use super::entry::{Phase, Slot};
 use super::park::head;
 use super::{After, Engine};
 use crate::change::Change;
@@ -88,8 +88,8 @@ impl Engine {
         let policy = task.spec.retry.as_ref().unwrap_or(&self.settings.queues.get(task.id.queue).retry);
         match policy.wait_after(task.id, task.counted_attempts(), now.wall.since(task.spec.at)) {
             Some(wait) => {
-                task.state = WaitState::Retrying;
                 task.shorten_error();
+                self.waits_as(slot, WaitState::Retrying);
                 self.postpone(now, slot, token, now.wall + wait.max(retry_after.unwrap_or_default()), out);
             }
             None => self.give_up(now, slot, Some(token), out),
@@ -131,6 +131,18 @@ impl Engine {
         retry_at.is_some()
     }
 
+    /// From now on it waits for this. Its row follows.
+    pub(super) fn waits_as(&mut self, slot: Slot, state: WaitState) {
+        let task = &mut self.entries[slot].task;
+        self.was = Some((task.id.seq, std::mem::replace(&mut task.state, state)));
+    }
+
+    /// Why it waited, as its row says until it is written next.
+    pub(super) fn row_said(&mut self, slot: Slot) -> WaitState {
+        let task = &self.entries[slot].task;
+        self.was.take_if(|(seq, _)| *seq == task.id.seq).map_or(task.state, |(_, was)| was)
+    }
+
     /// Writes the task's row at a time of its window, no later than when it expires: that is when there is something
     /// to decide about it, wherever it lies by then. The caller says what follows when that is recorded.
     pub(super) fn refile(
@@ -142,8 +154,9 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) {
         self.set_phase(now, slot, Phase::Settling(token), out);
-        let Entry { task, filed_as, .. } = &mut self.entries[slot];
-        let (from, was) = (task.place(), std::mem::replace(filed_as, task.state));
+        let was = self.row_said(slot);
+        let task = &mut self.entries[slot].task;
+        let from = task.place();
         let wake_at = task.spec.expires_at.map_or(wake_at, |expires_at| expires_at.min(wake_at));
         task.wake_at = wake_at.max(self.windows.low_water(task.window()));
         let home = task.parked.take();
@@ -164,9 +177,8 @@ impl Engine {
                 let hold = self.holds.entry(lane).or_default();
                 hold.holder = hold.holder.or(head(task.id.seq));
                 self.write_holder(&task);
-                let task = &mut self.entries[slot].task;
-                task.state = WaitState::Blocked;
-                task.shorten_error();
+                self.entries[slot].task.shorten_error();
+                self.waits_as(slot, WaitState::Blocked);
                 self.file_blocked(now, slot, lane, token, out);
             }
             _ => self.end(now, slot, token, EndState::Dead, task.last_error, out),
@@ -210,10 +222,10 @@ impl Engine {
         self.set_phase(now, slot, Phase::Settling(token), out);
         // The end has it whole.
         self.entries[slot].task.shorten_error();
-        let Entry { task, filed_as: was, .. } = &self.entries[slot];
-        let (task, was) = (task.clone(), *was);
+        self.entries[slot].task.state = self.row_said(slot);
+        let task = self.entries[slot].task.clone();
         let end = End { state, at: now.wall, result, error };
-        self.changes.push(Change::Ended { from: task.place(), was, task: task.clone(), end });
+        self.changes.push(Change::Ended { from: task.place(), task: task.clone(), end });
         self.leave_home(task.parked, out);
         self.depart(&task);
         self.after.push(After::Ended(slot));

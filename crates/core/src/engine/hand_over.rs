@@ -65,6 +65,7 @@ impl Engine {
             behind: Default::default(),
             behind_total: 0,
             retries_as_head: Default::default(),
+            was: None,
             unread_lanes: Default::default(),
             unpark_later: Default::default(),
             load_later: Default::default(),

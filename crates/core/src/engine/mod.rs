@@ -35,7 +35,7 @@ use crate::id::{Fence, Seq};
 use crate::limits::Limits;
 use crate::message::{Answer, Ask, AskNo, Effect, Event, Token};
 use crate::queue::Queues;
-use crate::task::{Identity, Obstacle, Task, WindowId};
+use crate::task::{Identity, Obstacle, Task, WaitState, WindowId};
 use crate::time::{BootTime, Now, Timestamp, Wake};
 use crate::wheel::Wheel;
 
@@ -85,6 +85,8 @@ pub struct Engine {
     /// Tasks that failed while another headed their lane, and when they may be tried again. Lost with the ownership:
     /// the next owner tries them again as soon as they head their lane.
     retries_as_head: FxHashMap<Seq, Timestamp>,
+    /// The task that waits for something else from now on, and what its row still says: that is written next.
+    was: Option<(Seq, WaitState)>,
     /// Lanes whose next task may start only when its window has been read up to it.
     unread_lanes: FxHashMap<WindowId, Vec<Obstacle>>,
     /// Obstacles whose parked tasks wait for room in memory.

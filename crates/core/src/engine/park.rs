@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use super::After;
 use super::Engine;
-use super::entry::{Entry, Phase, Slot};
+use super::entry::{Phase, Slot};
 use super::reads::ReadClock;
 use crate::change::Change;
 use crate::id::Seq;
@@ -115,8 +115,9 @@ impl Engine {
         // Counted at once, so that the obstacle is not cleared when the task leaves it to come back to it.
         self.holds.entry(obstacle).or_default().being_parked += 1;
         self.set_phase(now, slot, Phase::Settling(token), out);
-        let Entry { task, filed_as, .. } = &mut self.entries[slot];
-        let (from, was) = (task.place(), std::mem::replace(filed_as, task.state));
+        let was = self.row_said(slot);
+        let task = &mut self.entries[slot].task;
+        let from = task.place();
         let home = task.parked.replace(obstacle);
         task.revision += 1;
         task.begun = None;

@@ -29,7 +29,7 @@ pub async fn what_has_ended_is_never_live<S: Store>(store: &S) {
     // An end that names an old place, or comes with the task's birth, is an end all the same.
     let (far, away) = moved(&tasks[4], 700);
     let end = end(EndState::Cancelled, 600);
-    let late = Change::Ended { from: tasks[4].place(), was: tasks[4].state, task: far, end: end.clone() };
+    let late = Change::Ended { from: tasks[4].place(), task: far, end: end.clone() };
     owner
         .record(vec![away, late, Change::Accepted(owner.task(7, 90)), ended(&owner.task(7, 90), &end)])
         .await;

@@ -177,7 +177,7 @@ pub fn end(state: EndState, at_secs: i64) -> End {
 }
 
 pub fn ended(task: &Task, end: &End) -> Change {
-    Change::Ended { from: task.place(), was: task.state, task: task.clone(), end: end.clone() }
+    Change::Ended { from: task.place(), task: task.clone(), end: end.clone() }
 }
 
 /// The task moved to another time, and the change that says so.

@@ -26,7 +26,7 @@ impl<C: ColdTier> Draft<'_, C> {
             Change::Began { id, place, attempts, crashes, begun } => {
                 self.begin(partition, (id, *place), (*attempts, *crashes), *begun)
             }
-            Change::Ended { from, task, end, .. } => self.end(partition, *from, task, end),
+            Change::Ended { from, task, end } => self.end(partition, *from, task, end),
             _ => Ok(false),
         }
     }

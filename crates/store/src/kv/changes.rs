@@ -96,7 +96,7 @@ impl<R: Rows> Writer<'_, R> {
             Change::Began { id, place, attempts, crashes, begun } => {
                 self.begin(id, *place, *attempts, *crashes, *begun).await?;
             }
-            Change::Ended { from, task, end, .. } => self.end(*from, task, end).await?,
+            Change::Ended { from, task, end } => self.end(*from, task, end).await?,
             Change::Revived(task) => self.revive(task).await?,
             Change::Held { obstacle, holder } => {
                 let row = Held { obstacle: *obstacle, holder: *holder };

@@ -51,7 +51,7 @@ impl Partition {
         match change {
             Change::Accepted(task) => return self.accept(task, ops),
             Change::Refiled { from, task, .. } => return self.refile(*from, task, ops),
-            Change::Ended { from, task, end, .. } => return self.end(*from, task, end, ops),
+            Change::Ended { from, task, end } => return self.end(*from, task, end, ops),
             Change::Revived(task) => return self.revive(task, ops),
             _ => ops.spend()?,
         }

@@ -53,8 +53,8 @@ impl Promises {
                 self.was(task.id, *was);
                 self.place(now, task);
             }
-            Change::Ended { task, was, .. } => {
-                self.was(task.id, *was);
+            Change::Ended { task, .. } => {
+                self.was(task.id, task.state);
                 assert!(self.ended.insert(task.id), "{:?} ended twice", task.id.seq);
                 self.remove(task.id);
             }
