@@ -131,6 +131,12 @@ impl<T: Copy> Wheel<T> {
         (self.len > 0).then(|| self.next_at.max(self.now))
     }
 
+    /// Whether every timer of this time, and of any before it, has fired. One may be due and not have fired, for a tick.
+    #[inline]
+    pub fn has_fired_until(&self, at: Timestamp) -> bool {
+        self.next_at > start_of(tick_not_before(within_bounds(at)))
+    }
+
     /// Files every timer anew, as seen from `now`: the wall clock stepped back.
     pub fn reset(&mut self, now: Timestamp) {
         self.now = within_bounds(now);

@@ -55,10 +55,12 @@ impl Engine {
         task.crashes >= self.settings.limits.crashes_max
     }
 
-    /// A task in memory waits for its time, which may have come.
+    /// A task in memory waits for its time, which may have come. Whoever comes before it in its lane may be due too,
+    /// and wait for the wheel's next tick: then it waits for that as well.
     pub(super) fn wait(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
-        let due_at = self.entries[slot].task.due_at();
-        if due_at <= now.wall {
+        let task = &self.entries[slot].task;
+        let due_at = task.due_at();
+        if due_at <= now.wall && (task.spec.lane.is_none() || self.wheel.has_fired_until(due_at)) {
             self.dispatch(now, slot, out);
         } else {
             let timer = self.wheel.start(due_at, slot);

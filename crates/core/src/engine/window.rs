@@ -35,7 +35,8 @@ pub struct Window {
     /// Nothing that has not ended lies, or will be filed, before this.
     low_water: Timestamp,
     left_since_mark: usize,
-    /// The latest wake time among tasks that have left: a mark goes no further, whatever the clock says.
+    /// The latest wake time among tasks that have left, or when they left if that was before: a mark goes no further,
+    /// whatever the clock says.
     left_to: Timestamp,
     loading: Option<Loading>,
     /// Under what time this window stands in [`Windows::due`].
@@ -207,7 +208,7 @@ impl Engine {
                 let window = self.windows.get_mut(id);
                 window.room_taken -= 1;
                 window.left_since_mark += 1;
-                window.left_to = window.left_to.max(wake_at);
+                window.left_to = window.left_to.max(wake_at.min(now.wall));
                 self.consider_loading(now, id, out);
             }
             _ => {}

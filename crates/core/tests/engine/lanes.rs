@@ -49,6 +49,24 @@ fn tasks_of_one_time_run_in_order_of_acceptance() {
 }
 
 #[test]
+fn a_task_that_is_new_does_not_overtake_one_that_is_due_within_the_same_tick() {
+    check(
+        "
+        auto succeed *
+        0       accept a lane=x due=1.0001
+        1.0001  accept b lane=x due=1.0001
+        9       tick
+        ",
+        "
+        1.00025 start a #1
+        1.00025 finish a
+        1.00025 start b #1
+        1.00025 finish b
+        ",
+    );
+}
+
+#[test]
 fn a_lane_longer_than_memory_runs_in_order() {
     check(
         "

@@ -183,6 +183,28 @@ fn a_lane_of_a_paused_queue_keeps_its_order() {
 }
 
 #[test]
+fn what_is_cancelled_before_its_time_keeps_no_retry_waiting() {
+    check(
+        "
+        limits left_per_mark=1 look_ahead=100
+        0   accept far due=50
+        0   cancel far
+        1   accept a due=1
+        1   fail a
+        11  succeed a
+        ",
+        "
+        0 cancel far
+        0 answer cancel far: cancelled
+        1 start a #1
+        1 postpone a to t11
+        11 start a #2
+        11 finish a
+        ",
+    );
+}
+
+#[test]
 fn a_low_water_mark_never_passes_what_lives_and_a_late_task_still_runs() {
     check(
         "
