@@ -63,18 +63,27 @@ pub(crate) fn connector(connect_timeout: Duration) -> Result<HttpConnector, Erro
     Ok(tcp(connect_timeout))
 }
 
-/// What makes the connections. The certificates that the system trusts are trusted.
+/// What makes the connections. The certificates that the system trusts are trusted. Where there are none, as in an empty
+/// container, plain HTTP is spoken all the same, and nobody is trusted over TLS.
 #[cfg(feature = "tls")]
 pub(crate) fn connector(
     connect_timeout: Duration,
 ) -> Result<hyper_rustls::HttpsConnector<HttpConnector>, Error> {
     let mut tcp = tcp(connect_timeout);
     tcp.enforce_http(false);
-    let connector = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
-        .map_err(|error| Error::Impossible(Box::new(error)))?
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(tcp);
+    let provider = rustls::crypto::ring::default_provider();
+    let builder = hyper_rustls::HttpsConnectorBuilder::new();
+    let builder = match builder.with_provider_and_native_roots(provider.clone()) {
+        Ok(builder) => builder,
+        Err(_) => {
+            let config = rustls::ClientConfig::builder_with_provider(provider.into())
+                .with_safe_default_protocol_versions()
+                .map_err(|error| Error::Impossible(Box::new(error)))?
+                .with_root_certificates(rustls::RootCertStore::empty())
+                .with_no_client_auth();
+            hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config)
+        }
+    };
+    let connector = builder.https_or_http().enable_http1().wrap_connector(tcp);
     Ok(connector)
 }
