@@ -192,8 +192,8 @@ pub enum Event {
     ParkedLoaded(Obstacle, Vec<Task>),
     /// A look-up was answered.
     TasksFound(FindNo, Vec<Option<Found>>),
-    /// The gate let this offer through.
-    OfferGranted(Offer),
+    /// The gate let this offer through, for a worker that asked for so much time, or for the usual time.
+    OfferGranted(Offer, Option<Duration>),
     /// The gate will not let this offer through for a while: it is to be filed under that obstacle.
     OfferRefused(Offer, Obstacle),
     /// An attempt was reported on.
@@ -266,6 +266,8 @@ pub enum Effect {
     StopAttempt(Token),
     /// The end of this attempt is recorded, or can never be: nothing more will be asked about it.
     ForgetAttempt(Token),
+    /// An attempt of an earlier ownership may still be at work: it counts as running.
+    AdoptAttempt(Token),
     /// Everything is recorded; the partition can be released.
     ReleasePartition(Fence),
     /// Something impossible happened: take the partition over anew.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
@@ -219,13 +220,19 @@ impl Node {
 
     /// Reserves tasks of a queue for a worker: each is granted like any other. Answers which attempts are to start; some
     /// do so only when that is on record.
-    pub fn reserve(&mut self, now: Now, queue: QueueId, max: usize, out: &mut Effects) -> Vec<Token> {
+    pub fn reserve(
+        &mut self,
+        now: Now,
+        (queue, max): (QueueId, usize),
+        time_to_run: Option<Duration>,
+        out: &mut Effects,
+    ) -> Vec<Token> {
         if now.boot >= self.trusted_until {
             return Vec::new();
         }
         let mut tokens = Vec::new();
         for offer in self.gate.reserve(now, queue, max) {
-            self.drive(now, offer.partition, Event::OfferGranted(offer), out);
+            self.drive(now, offer.partition, Event::OfferGranted(offer, time_to_run), out);
             let engine = self.engines.get(offer.partition);
             tokens.extend(engine.and_then(|engine| engine.running(offer.key.seq)));
         }
@@ -310,7 +317,7 @@ impl Node {
         while now.boot < self.trusted_until {
             match self.gate.next(now) {
                 Some(Verdict::Grant(offer)) => {
-                    self.drive(now, offer.partition, Event::OfferGranted(offer), out)
+                    self.drive(now, offer.partition, Event::OfferGranted(offer, None), out)
                 }
                 Some(Verdict::Refuse(offer, obstacle)) => {
                     self.drive(now, offer.partition, Event::OfferRefused(offer, obstacle), out);
@@ -357,7 +364,11 @@ impl Node {
                     self.gate.withdraw(now, offer);
                 }
                 Effect::DeclineOffer(offer) => self.gate.undo(now, offer),
-                Effect::ForgetAttempt(token) => self.forget_attempt(fence.partition, token),
+                Effect::AdoptAttempt(token) => self.gate.adopted(now, fence.partition, token.id),
+                Effect::ForgetAttempt(token) => {
+                    self.gate.adopted_ended(now, fence.partition, token.id.seq);
+                    self.forget_attempt(fence.partition, token);
+                }
                 // Its start took so long to record that others may have the partition by now.
                 Effect::StartAttempt(attempt) if now.boot >= self.trusted_until => {
                     self.gate.ended(now, fence.partition, attempt.token.id.seq, Conduct::Neither);

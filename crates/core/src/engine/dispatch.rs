@@ -1,6 +1,8 @@
 //! A due task takes its lane, meets its obstacles, is offered to the gate, and starts when the gate lets it.
 //! Nothing else starts an attempt.
 
+use std::time::Duration;
+
 use super::entry::{Phase, Slot};
 use super::{After, Engine};
 use crate::change::Change;
@@ -46,7 +48,13 @@ impl Engine {
 
     /// The gate let it through: it starts, or, where a second copy would be worse than a wait, it starts as
     /// soon as that is on record.
-    pub(super) fn offer_granted(&mut self, now: Now, offer: Offer, out: &mut Vec<Effect>) {
+    pub(super) fn offer_granted(
+        &mut self,
+        now: Now,
+        offer: Offer,
+        time_to_run: Option<Duration>,
+        out: &mut Vec<Effect>,
+    ) {
         let slot = self.entries.find(offer.key.seq).expect("an offer is withdrawn when its task leaves");
         let entry = &self.entries[slot];
         assert_eq!(entry.phase, Phase::Offered, "task {:?} was granted unoffered", offer.key.seq);
@@ -62,7 +70,7 @@ impl Engine {
         let task = &mut self.entries[slot].task;
         task.attempts += 1;
         let token = Token { id: task.id, epoch: self.fence.epoch, attempt: task.attempts };
-        let timeout = self.timeout_of(slot);
+        let timeout = time_to_run.unwrap_or_else(|| self.timeout_of(slot));
         self.entries[slot].task.begun =
             Some(Begun { epoch: self.fence.epoch, lease: outlives_owner.then_some(timeout) });
         self.lend(slot, token, now.boot + timeout);
@@ -85,7 +93,7 @@ impl Engine {
         let is_due = task.attempt_due_at(task.attempts) <= now.wall;
         if is_due && !task.has_expired(now.wall) && !self.leaving {
             // Its time counts from here, not from the grant.
-            self.lend(slot, lease.token, now.boot + self.timeout_of(slot));
+            self.lend(slot, lease.token, now.boot + self.time_given(slot));
             return self.begin(slot, out);
         }
         out.push(Effect::StopAttempt(lease.token));
@@ -102,7 +110,7 @@ impl Engine {
             spec: task.spec.clone(),
             was: task.state,
             partition: self.fence.partition,
-            timeout: self.timeout_of(slot),
+            timeout: self.time_given(slot),
             may_be_repeated: token.attempt > 1 || was_due_before,
         }));
     }
@@ -179,9 +187,15 @@ impl Engine {
         }
     }
 
-    pub(super) fn timeout_of(&self, slot: Slot) -> std::time::Duration {
+    pub(super) fn timeout_of(&self, slot: Slot) -> Duration {
         let task = &self.entries[slot].task;
         task.spec.timeout.unwrap_or(self.settings.queues.get(task.id.queue).timeout)
+    }
+
+    /// How long whoever runs it has it: a worker may have asked for another time.
+    fn time_given(&self, slot: Slot) -> Duration {
+        let recorded = self.entries[slot].task.begun.and_then(|begun| begun.lease);
+        recorded.unwrap_or_else(|| self.timeout_of(slot))
     }
 
     /// Exclusive runs, and tasks that worker machines hold in a lane: a new owner must know of them, and waits for

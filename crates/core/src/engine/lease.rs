@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::entry::{Lease, Phase, Slot};
 use super::{Engine, on_wheel};
 use crate::message::{Effect, Outcome, Token};
-use crate::task::Target;
+use crate::task::{Begun, Target};
 use crate::time::{BootTime, Now};
 
 impl Engine {
@@ -16,6 +16,17 @@ impl Engine {
         if lease.token == token {
             self.leases.stop(lease.timer);
             self.lend(slot, token, now.boot + more);
+            self.note_longer_lease(slot, more);
+        }
+    }
+
+    /// A new owner gives an attempt as much time as is on record, from when it took over. So only more need be noted.
+    fn note_longer_lease(&mut self, slot: Slot, more: Duration) {
+        if let Some(Begun { lease: Some(recorded), .. }) = &mut self.entries[slot].task.begun
+            && more > *recorded
+        {
+            *recorded = more;
+            self.began.push(slot);
         }
     }
 

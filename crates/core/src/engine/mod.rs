@@ -167,7 +167,7 @@ impl Engine {
             Event::TasksLoaded(window, loaded) => self.tasks_loaded(now, window, loaded, out),
             Event::ParkedLoaded(obstacle, tasks) => self.parked_loaded(now, obstacle, tasks, out),
             Event::TasksFound(no, found) => self.tasks_found(now, no, found, out),
-            Event::OfferGranted(offer) => self.offer_granted(now, offer, out),
+            Event::OfferGranted(offer, time_to_run) => self.offer_granted(now, offer, time_to_run, out),
             Event::OfferRefused(offer, obstacle) => self.offer_refused(now, offer, obstacle, out),
             Event::AttemptEnded(token, outcome) => self.attempt_ended(now, token, outcome, out),
             Event::LeaseTouched(token, more) => self.lease_touched(now, token, more),

@@ -409,3 +409,75 @@ fn an_owner_that_was_away_waits_for_the_later_attempt_not_for_its_own_old_one() 
         ",
     );
 }
+
+#[test]
+fn a_worker_has_the_time_it_was_given_when_its_owner_crashes() {
+    check(
+        "
+        queue q timeout=2
+        0   accept a lane=x due=0 worker
+        0   accept b due=0 worker
+        0   reserve q 2 ttr=20
+        1   crash
+        2   take_over
+        3   reserve q 2
+        40  reserve q 2
+        ",
+        "
+        0 start a #1
+        0 start b #1
+        22 stop a #1
+        22 stop b #1
+        22 postpone a to t32
+        22 postpone b to t32
+        40 start b #2
+        40 start a #2
+        ",
+    );
+}
+
+#[test]
+fn a_worker_has_the_time_it_asked_for_since_when_its_owner_crashes() {
+    check(
+        "
+        queue q timeout=5
+        0   accept a lane=x due=0 worker
+        0   reserve q
+        1   touch a for=20
+        2   crash
+        3   take_over
+        40  reserve q
+        ",
+        "
+        0 start a #1
+        23 stop a #1
+        23 postpone a to t33
+        40 start a #2
+        ",
+    );
+}
+
+#[test]
+fn what_workers_hold_counts_when_their_owner_has_crashed() {
+    check(
+        "
+        queue q timeout=20 running_max=2
+        0   accept a*4 due=0 worker
+        0   reserve q 4
+        1   crash
+        2   take_over
+        3   reserve q 4
+        23  reserve q 4
+        ",
+        "
+        0 start a1 #1
+        0 start a2 #1
+        22 stop a1 #1
+        22 stop a2 #1
+        22 postpone a1 to t32
+        22 postpone a2 to t32
+        23 start a3 #1
+        23 start a4 #1
+        ",
+    );
+}

@@ -152,8 +152,10 @@ impl<S: Store> Shell<S> {
     /// Whether the next in line may be asked.
     fn grant(&mut self, now: Now, no: No) -> bool {
         let reserve = &self.workers.reserves[&no].reserve;
-        let (queue, max, gone) = (reserve.queue, reserve.max, reserve.reply.is_closed());
-        let tokens = if gone { Vec::new() } else { self.node.reserve(now, queue, max, &mut self.effects) };
+        let (wanted, time_to_run) = ((reserve.queue, reserve.max), reserve.time_to_run);
+        let gone = reserve.reply.is_closed();
+        let tokens =
+            if gone { Vec::new() } else { self.node.reserve(now, wanted, time_to_run, &mut self.effects) };
         if tokens.is_empty() && !gone {
             return false;
         }
@@ -182,11 +184,9 @@ impl<S: Store> Shell<S> {
     }
 
     fn deliver(&mut self, now: Now, complete: Option<Reserving>) {
-        let Some(Reserving { reserve, mut attempts, .. }) = complete else { return };
-        for attempt in &mut attempts {
-            attempt.timeout = reserve.time_to_run.unwrap_or(attempt.timeout);
-        }
+        let Some(Reserving { reserve, attempts, .. }) = complete else { return };
         if reserve.time_to_run.is_some() {
+            // It counts from here.
             attempts.iter().for_each(|attempt| self.prolong(now, attempt.token, attempt.timeout));
         }
         // Whoever asked has gone away: others can have them at once.

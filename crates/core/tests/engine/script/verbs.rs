@@ -162,9 +162,10 @@ impl World {
     fn reserve(&mut self, line: &Line) {
         let queue = self.rules.queue(line.first());
         let max = line.plain().get(1).map_or(1, |max| number(max) as usize);
+        let time_to_run = line.get("ttr").map(duration);
         let now = self.clock.now();
         for member in self.members.keys().cloned().collect::<Vec<_>>() {
-            self.with(&member, |node, out| _ = node.reserve(now, queue, max, out));
+            self.with(&member, |node, out| _ = node.reserve(now, (queue, max), time_to_run, out));
         }
     }
 
