@@ -284,7 +284,8 @@ async fn verify_reads_everything_and_refuses_damage() {
     assert!(verified.rows.rows >= 100 && verified.journal.segments > 0, "{verified:?}");
 }
 
-/// Fjall believes the list of its tables, whatever it says: a spoiled one lost rows, or ended the process.
+/// Fjall believes the list of its tables, whatever it says: a spoiled one lost rows, or ended the process. Without one it
+/// removed the tables, and went on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spoiled_list_of_tables_is_refused() {
     let place = tempfile::tempdir().expect("a folder");
@@ -305,6 +306,8 @@ async fn a_spoiled_list_of_tables_is_refused() {
                 fs::write(&file, &spoiled).expect("written");
                 refusal(place.path()).await;
             }
+            fs::remove_file(&file).expect("removed");
+            refusal(place.path()).await;
             fs::write(&file, &whole).expect("written");
         }
     }

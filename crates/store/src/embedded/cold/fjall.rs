@@ -36,6 +36,7 @@ impl FjallTier {
         if !folder.exists() {
             make(folder).map_err(|error| unreadable(folder, error))?;
         }
+        manifest::check(folder).map_err(|error| unreadable(folder, error.into()))?;
         open(folder).map_err(|error| unreadable(folder, error))
     }
 
@@ -57,7 +58,6 @@ fn make(folder: &Path) -> Result<(), fjall::Error> {
 }
 
 fn open(folder: &Path) -> Result<FjallTier, fjall::Error> {
-    manifest::check(folder)?;
     // Its threads tidy up behind everybody else.
     let database = giving_way(|| Database::builder(folder).cache_size(CACHE_BYTES).worker_threads(1).open())?;
     let rows = database.keyspace("rows", KeyspaceCreateOptions::default)?;

@@ -15,25 +15,23 @@ const KEYSPACES: &str = "keyspaces";
 const CURRENT: &str = "current";
 const CURRENT_BYTES: usize = 8 + 16 + 1;
 
-/// Refuses tables whose list is not the one that was written.
+/// What fjall keeps for itself, and our rows.
+const KEYSPACES_MADE: [&str; 2] = ["0", "1"];
+
+/// Refuses tables whose list is not the one that was written, or is gone: fjall would remove the tables and go on without
+/// them. For tables that were finished when they were made.
 pub(super) fn check(tables: &Path) -> io::Result<()> {
-    let keyspaces = tables.join(KEYSPACES);
-    if !keyspaces.exists() {
-        return Ok(());
-    }
-    for keyspace in fs::read_dir(keyspaces)? {
-        let keyspace = keyspace?.path();
-        // Without it a keyspace was never finished: fjall makes it anew, and the journal misses what was in it.
-        if keyspace.join(CURRENT).exists() {
-            check_list(&keyspace)?;
-        }
-    }
-    Ok(())
+    KEYSPACES_MADE.iter().try_for_each(|name| check_list(&tables.join(KEYSPACES).join(name)))
 }
 
 fn check_list(keyspace: &Path) -> io::Result<()> {
     let spoiled = |what: String| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    let current = fs::read(keyspace.join(CURRENT))?;
+    let current = match fs::read(keyspace.join(CURRENT)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return spoiled(format!("{}/{CURRENT} is missing", keyspace.display()));
+        }
+        current => current?,
+    };
     let Ok::<[u8; CURRENT_BYTES], _>(current) = current.try_into() else {
         return spoiled(format!("{}/{CURRENT} has a wrong length", keyspace.display()));
     };
