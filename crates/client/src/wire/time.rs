@@ -18,18 +18,20 @@ use super::text::{self, Text};
 
 const PARSER: DateTimeParser = DateTimeParser::new();
 const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
+/// [`Moment::MAX`], for people.
+const END_OF_TIME: &str = "9999-12-30T22:00:00Z";
 /// Longer than any time with the longest name of a zone.
 const TEXT_MAX: usize = 128;
 
-/// A moment in UTC, exact to the microsecond, from 1970 to the end of the year 9999. This is how times go out.
+/// A moment in UTC, exact to the microsecond, from 1970 to almost the end of the year 9999. This is how times go out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Moment(i64);
 
 impl Moment {
     /// The beginning of 1970.
     pub const MIN: Moment = Moment(0);
-    /// The last microsecond of the year 9999.
-    pub const MAX: Moment = Moment(253_402_300_799_999_999);
+    /// 9999-12-30T22:00:00Z: the last second that every zone can write as a date with four digits of a year.
+    pub const MAX: Moment = Moment(253_402_207_200_000_000);
 
     /// So many microseconds after 1970; what lies outside the range becomes its nearest end.
     pub fn from_micros(micros: i64) -> Moment {
@@ -336,7 +338,7 @@ pub enum TimeProblem {
         /// The offset that the zone has then.
         there: Offset,
     },
-    /// Before 1970 or after 9999.
+    /// Before [`Moment::MIN`] or after [`Moment::MAX`].
     OutOfRange,
 }
 
@@ -371,7 +373,7 @@ impl fmt::Display for TimeProblem {
                 write!(f, "the offset {offset} contradicts {zone:?}, which is at {there} then: leave one out")
             }
             TimeProblem::OutOfRange => {
-                f.write_str("a time must lie between 1970 and the end of the year 9999")
+                write!(f, "a time must lie between 1970 and {END_OF_TIME}")
             }
         }
     }

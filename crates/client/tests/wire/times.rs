@@ -101,11 +101,24 @@ fn what_cannot_be_read_is_explained() {
 fn the_range_of_times_has_ends() {
     assert_eq!(resolved("1970-01-01T00:00:00Z", None), "1970-01-01T00:00:00.000000Z");
     assert_eq!(resolved("9999-12-30T00:00:00Z", None), "9999-12-30T00:00:00.000000Z");
-    let refused = "a time must lie between 1970 and the end of the year 9999";
+    assert_eq!(resolved("9999-12-30T22:00:00Z", None), "9999-12-30T22:00:00.000000Z");
+    let refused = "a time must lie between 1970 and 9999-12-30T22:00:00Z";
+    assert_eq!(resolved("9999-12-30T22:00:00.000001Z", None), refused);
     assert_eq!(resolved("1969-12-31T23:59:59.999999Z", None), refused);
     assert_eq!(resolved("9999-12-31T23:59:59-14:00", None), refused);
     assert!(matches!("10000-01-01T00:00Z".parse::<Time>(), Err(TimeProblem::NotATime { .. })));
     assert!(matches!("9".repeat(100_000).parse::<Time>(), Err(TimeProblem::NotATime { .. })));
+}
+
+#[test]
+fn every_moment_can_be_written() {
+    let text = Moment::MAX.to_string();
+    assert_eq!(text, "9999-12-30T22:00:00.000000Z");
+    assert_eq!(text.parse(), Ok(Moment::MAX));
+    assert_eq!(Moment::from_micros(253_402_300_799_999_999).to_string(), text, "the last that may be stored");
+    assert_eq!(Moment::from_micros(i64::MAX).to_string(), text);
+    assert_eq!(Time::from(Moment::from_micros(i64::MAX)).to_string(), text);
+    assert_eq!(Moment::from_micros(i64::MIN).to_string(), "1970-01-01T00:00:00.000000Z");
 }
 
 #[test]
@@ -115,7 +128,7 @@ fn nothing_is_early_by_a_nanosecond() {
 }
 
 fn any_moment() -> impl Strategy<Value = Moment> {
-    (0..=253_370_764_800_000_000_i64).prop_map(Moment::from_micros)
+    (0..=Moment::MAX.as_micros()).prop_map(Moment::from_micros)
 }
 
 /// Text that looks like a time often enough to get past the first letter.

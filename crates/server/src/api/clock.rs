@@ -11,7 +11,7 @@ use punctual::clock::VirtualClock;
 use punctual_client::wire;
 
 use super::ask::{self, Asker};
-use super::draft::{moment, moment_of};
+use super::draft::{after, moment, moment_of};
 use super::failure::Failure;
 use super::reply::json;
 use crate::app::App;
@@ -53,7 +53,7 @@ fn wanted(wished: &wire::AdvanceClock, now: Timestamp) -> Result<Timestamp, Fail
         (Some(_), Some(_)) => return Err(Failure::field("by", "give `to` or `by`, not both")),
         (None, None) => return Err(Failure::field("to", "give `to`, a time, or `by`, a duration")),
         (Some(to), None) => moment("to", to, wished.timezone.as_deref())?,
-        (None, Some(by)) => now + Duration::from(by),
+        (None, Some(by)) => after("by", now, by.into())?,
     };
     if to < now {
         let detail = format!("it is {} already, and time does not go back", moment_of(now));

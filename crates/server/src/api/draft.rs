@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual::{NewTask, OnConflict, RetryPolicy, Target, Timestamp, Waits};
-use punctual_client::wire::{self, Retry, RetryPreset, Time};
+use punctual_client::wire::{self, Retry, RetryPreset, Time, TimeProblem};
 
 use super::failure::Failure;
 use crate::call::{Call, Guard};
@@ -204,15 +204,32 @@ pub fn due(
     match (at, delay) {
         (Some(_), Some(_)) => Err(Failure::field("delay", "give `at` or `delay`, not both")),
         (Some(at), None) => moment("at", at, zone).map(Some),
-        (None, Some(delay)) => Ok(Some(now + delay)),
+        (None, Some(delay)) => after("delay", now, delay).map(Some),
         (None, None) => Ok(None),
     }
 }
 
 /// The moment that a time of the wire means.
 pub fn moment(field: &str, time: &Time, zone: Option<&str>) -> Result<Timestamp, Failure> {
-    let moment = time.resolve(zone).map_err(|problem| Failure::field(field, problem.to_string()))?;
+    let moment = time.resolve(zone).map_err(|problem| match problem {
+        TimeProblem::OutOfRange => out_of_range(field),
+        _ => Failure::field(field, problem.to_string()),
+    })?;
     Ok(Timestamp::from_micros(moment.as_micros()))
+}
+
+/// So long after `now`. `now + by` would stop at the end of time, where nothing can be written any more.
+pub fn after(field: &str, now: Timestamp, by: Duration) -> Result<Timestamp, Failure> {
+    let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+    match now.as_micros().saturating_add(by) {
+        micros if micros <= wire::Moment::MAX.as_micros() => Ok(Timestamp::from_micros(micros)),
+        _ => Err(out_of_range(field)),
+    }
+}
+
+fn out_of_range(field: &str) -> Failure {
+    let detail = TimeProblem::OutOfRange.to_string();
+    Failure::new("time_out_of_range", format!("{field}: {detail}")).at(field, detail)
 }
 
 /// The moment that a time of the wire means, if there is one.

@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::StatusCode;
-use punctual::{Afterwards, Found, Report, Reserved, TaskId, Token};
+use punctual::{Afterwards, Found, Report, Reserved, TaskId, Timestamp, Token};
 use punctual_client::wire::{self, Json, ReportResult};
 use punctual_core::Epoch;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::ask::{self, Asker, Query, task_id};
 use super::create::refuse_too_many;
-use super::draft::moment_of;
+use super::draft::{after, moment_of};
 use super::failure::Failure;
 use super::list::page_limit;
 use super::reply::json;
@@ -41,7 +41,7 @@ pub async fn reserve(
     Ok(json(StatusCode::OK, &wire::Reserved { tasks }))
 }
 
-fn reserved_task(reserved: &Reserved, queue: &str, now: punctual::Timestamp) -> wire::ReservedTask {
+fn reserved_task(reserved: &Reserved, queue: &str, now: Timestamp) -> wire::ReservedTask {
     let Reserved { token, spec, time_to_run } = reserved;
     let (payload, payload_base64) = view::carried(&spec.payload);
     wire::ReservedTask {
@@ -89,31 +89,33 @@ fn token(id: TaskId, text: &str) -> Result<Token, Failure> {
 
 /// What a worker says of a task, in one of five ways.
 pub trait Says: DeserializeOwned {
-    /// The token, and what it means.
-    fn says(self) -> Result<(String, Report), Failure>;
+    /// The token, and what it means at this time.
+    fn says(self, now: Timestamp) -> Result<(String, Report), Failure>;
 }
 
 impl Says for wire::Ack {
-    fn says(self) -> Result<(String, Report), Failure> {
+    fn says(self, _: Timestamp) -> Result<(String, Report), Failure> {
         Ok((self.token, Report::Done(self.result.map(Json::into_bytes).unwrap_or_default().into())))
     }
 }
 
 impl Says for wire::Nack {
-    fn says(self) -> Result<(String, Report), Failure> {
+    fn says(self, now: Timestamp) -> Result<(String, Report), Failure> {
         let error = self.error.unwrap_or_else(|| "the worker gave no reason".to_owned()).into();
-        Ok((self.token, Report::Failed { error, delay: self.delay.map(Into::into) }))
+        let delay = self.delay.map(Duration::from);
+        delay.map(|delay| after("delay", now, delay)).transpose()?;
+        Ok((self.token, Report::Failed { error, delay }))
     }
 }
 
 impl Says for wire::Release {
-    fn says(self) -> Result<(String, Report), Failure> {
+    fn says(self, _: Timestamp) -> Result<(String, Report), Failure> {
         Ok((self.token, Report::Released))
     }
 }
 
 impl Says for wire::Bury {
-    fn says(self) -> Result<(String, Report), Failure> {
+    fn says(self, _: Timestamp) -> Result<(String, Report), Failure> {
         let error = self.error.unwrap_or_else(|| "the worker gave no reason".to_owned()).into();
         Ok((self.token, Report::Buried(error)))
     }
@@ -125,7 +127,7 @@ pub async fn report<R: Says>(
     ask::Task(id): ask::Task,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
-    let (text, report) = ask::body::<R>(&bytes)?.says()?;
+    let (text, report) = ask::body::<R>(&bytes)?.says(asker.scheduler.now())?;
     let token = token(id, &text)?;
     let after = asker.scheduler.report(token, report).await?;
     Ok(json(StatusCode::OK, &progress(id, after)))
@@ -258,7 +260,7 @@ fn about(id: &str) -> ReportResult {
 
 fn read_report(scheduler: &Scheduler, id: &str, report: impl Says) -> Result<(Token, Report), Failure> {
     let id = task_id(scheduler, id)?;
-    let (text, report) = report.says()?;
+    let (text, report) = report.says(scheduler.now())?;
     Ok((token(id, &text)?, report))
 }
 

@@ -19,6 +19,7 @@ use punctual_client::wire::{Moment, Span, Time, TimeKind};
 
 use day::Day;
 
+const OUT_OF_RANGE: &str = "it must lie between 1970 and 9999-12-30T22:00:00Z";
 /// More than anybody writes.
 const TEXT_MAX: usize = 200;
 
@@ -108,7 +109,7 @@ fn relative(text: &str, now: Moment, zone: &TimeZone) -> Option<Result<When, Str
         if is_ago { now.as_micros().checked_sub(micros) } else { now.as_micros().checked_add(micros) };
     let at = micros.filter(|micros| (0..=Moment::MAX.as_micros()).contains(micros)).map(Moment::from_micros);
     let Some(at) = at else {
-        return Some(Err("it must lie between 1970 and the end of the year 9999".into()));
+        return Some(Err(OUT_OF_RANGE.into()));
     };
     Some(Ok(When { at, after: (!is_ago).then_some(duration), zone: zone.clone(), note: None }))
 }
@@ -259,7 +260,7 @@ fn zoned(now: Moment, zone: &TimeZone) -> Result<Zoned, String> {
 /// The moment when the clocks of that place show this. One that a clock change skips is the moment of that change, and
 /// one that it repeats is the first of the two, as everywhere in Punctual.
 fn civil_in(civil: DateTime, zone: &TimeZone) -> Result<When, String> {
-    let out_of_range = |_| "it must lie between 1970 and the end of the year 9999".to_owned();
+    let out_of_range = |_| OUT_OF_RANGE.to_owned();
     let ambiguous = zone.to_ambiguous_zoned(civil);
     let (timestamp, note) = match ambiguous.offset() {
         AmbiguousOffset::Unambiguous { offset } => (offset.to_timestamp(civil).map_err(out_of_range)?, None),
@@ -279,7 +280,7 @@ fn civil_in(civil: DateTime, zone: &TimeZone) -> Result<When, String> {
     };
     let micros = timestamp.as_microsecond();
     if !(0..=Moment::MAX.as_micros()).contains(&micros) {
-        return Err("it must lie between 1970 and the end of the year 9999".into());
+        return Err(OUT_OF_RANGE.into());
     }
     Ok(When { at: Moment::from_micros(micros), after: None, zone: zone.clone(), note })
 }

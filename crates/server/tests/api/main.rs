@@ -4,6 +4,7 @@ mod audit;
 mod bad_input;
 mod calls;
 mod clock;
+mod far_times;
 mod isolation;
 mod keys;
 mod limits;

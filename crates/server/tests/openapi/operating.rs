@@ -52,7 +52,7 @@ fn advance() -> Operation {
     Operation::new("post", "/v1/clock:advance", "advanceClock", "Set a virtual clock forward", about)
         .body::<wire::AdvanceClock>(true)
         .answers::<wire::Advanced>(200, "What the clock shows, and how many attempts began.")
-        .refuses(&["clock_not_virtual"])
+        .refuses(&["clock_not_virtual", "time_out_of_range"])
 }
 
 fn backup() -> Operation {

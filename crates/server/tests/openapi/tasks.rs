@@ -122,7 +122,14 @@ fn list() -> Operation {
     Operation::new("get", "/v1/tasks", "listTasks", "List tasks", about)
         .query::<wire::TaskQuery>()
         .answers::<wire::TaskPage>(200, "A page of tasks.")
-        .refuses(&["cursor_invalid", "field_invalid", "queue_name_invalid", "name_empty", "name_too_long"])
+        .refuses(&[
+            "cursor_invalid",
+            "field_invalid",
+            "queue_name_invalid",
+            "name_empty",
+            "name_too_long",
+            "time_out_of_range",
+        ])
 }
 
 fn get() -> Operation {

@@ -79,7 +79,14 @@ fn report<T: ToSchema>(path: &'static str, id: &str, summary: &str, about: &str)
     Operation::new("post", path, id, summary, about)
         .body::<T>(true)
         .answers::<wire::Progress>(200, "How the task stands now.")
-        .refuses(&["payload_too_large", "setting_invalid", "store_full", "task_ended", "token_late"])
+        .refuses(&[
+            "payload_too_large",
+            "setting_invalid",
+            "store_full",
+            "task_ended",
+            "time_out_of_range",
+            "token_late",
+        ])
 }
 
 fn touch() -> Operation {
