@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use punctual_core::{BootTime, Limits, Obstacle, Refusal, Settings};
-use punctual_store::{Ownership, Store};
+use punctual_store::{Ownership, Store, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -128,6 +128,8 @@ impl Builder {
             inline: false,
             forward_to: None,
         };
+        let present = store.ownerships().await?;
+        refuse_spoiled(&*store, &present).await?;
         let (shell, commands) = Shell::new(parts).await?;
         let running = tokio::spawn(shell.run());
         let scheduler = Inner {
@@ -143,7 +145,7 @@ impl Builder {
             stopping: AtomicBool::new(false),
             running: std::sync::Mutex::new(Some(running)),
         };
-        own_everything(&commands, &scheduler.store.ownerships().await?).await?;
+        own_everything(&commands, &present).await?;
         Ok(Scheduler { inner: Arc::new(scheduler), namespace: self.namespace.into() })
     }
 
@@ -174,6 +176,18 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Refusal> 
         bytes if bytes > Limits::KEY_MAX => Err(Refusal::TooLong { what, bytes, max: Limits::KEY_MAX }),
         _ => Ok(()),
     }
+}
+
+/// What a new owner reads first. It would try again and again; but what is spoiled will not be whole the next time.
+async fn refuse_spoiled<S: Store>(store: &S, present: &[Ownership]) -> Result<(), Error> {
+    for Ownership { partition, .. } in present {
+        let standing = store.standing(*partition).await.map(drop);
+        let read = standing.and(store.held(*partition, None, 1).await.map(drop));
+        if let Err(spoiled @ StoreError::Corrupt(_)) = read {
+            return Err(spoiled.into());
+        }
+    }
+    Ok(())
 }
 
 /// Alone, a node owns every partition for as long as it runs: the store lets nobody else in.

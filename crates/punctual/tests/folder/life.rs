@@ -77,3 +77,32 @@ async fn a_lane_takes_a_hundred_megabytes_in_one_call() {
     assert_eq!(found.state(), TaskState::Scheduled);
     close(scheduler).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spoiled_tables_are_refused_at_the_start_and_not_waited_for() {
+    let place = tempfile::tempdir().expect("a folder");
+    let (data, copy) = (place.path().join("data"), place.path().join("copy"));
+    let scheduler = open(&data).await.expect("it opens");
+    let tasks = (0..2_000).map(|number| later().payload(&format!("{number:0100}")).expect("text"));
+    assert!(scheduler.schedule_many(tasks.collect()).await.iter().all(Result::is_ok));
+    // A copy has everything in its tables.
+    scheduler.store().backup(&copy, |_| {}).await.expect("copied");
+    close(scheduler).await;
+    let tables = std::fs::read_dir(copy.join("tables/keyspaces/1/tables")).expect("read");
+    let table = tables.map(|table| table.expect("read").path()).next().expect("there is one");
+    let whole = std::fs::read(&table).expect("read");
+    let mut refused = 0;
+    for eighth in 0..8 {
+        let mut spoiled = whole.clone();
+        spoiled[whole.len() / 8 * eighth + whole.len() / 16] ^= 1;
+        std::fs::write(&table, &spoiled).expect("written");
+        match open(&copy).await {
+            Ok(scheduler) => close(scheduler).await,
+            Err(error) => {
+                assert_eq!(error.code(), "store_failed", "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0, "whatever was spoiled, nobody has read it");
+}
