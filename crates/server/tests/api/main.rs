@@ -5,6 +5,7 @@ mod bad_input;
 mod calls;
 mod clock;
 mod far_times;
+mod hanging_up;
 mod isolation;
 mod keys;
 mod limits;
