@@ -11,6 +11,7 @@ mod keys;
 mod limits;
 mod lines;
 mod misplaced_lists;
+mod moving;
 mod namespaces;
 mod notifications;
 mod operating;
