@@ -33,6 +33,8 @@ struct Shared {
     spans: Spans,
     /// Whether the server is stopping.
     stopping: watch::Sender<bool>,
+    /// Every request that changes something listens here until it is done.
+    under_way: watch::Sender<()>,
     extras: std::sync::RwLock<FxHashMap<QueueId, (Bytes, Arc<Extras>)>>,
     /// Held by the backup that is under way.
     backing_up: Arc<tokio::sync::Mutex<()>>,
@@ -52,6 +54,7 @@ impl App {
             access,
             spans,
             stopping,
+            under_way: watch::Sender::new(()),
             extras,
             backing_up,
             advancing,
@@ -106,6 +109,16 @@ impl App {
     /// Returns when the server is stopping.
     pub async fn stopping(&self) {
         self.0.stopping.subscribe().wait_for(|stopping| *stopping).await.ok();
+    }
+
+    /// Held by a request that must be done before the server ends, also when nobody waits for its answer.
+    pub fn under_way(&self) -> watch::Receiver<()> {
+        self.0.under_way.subscribe()
+    }
+
+    /// Returns when no such request is under way.
+    pub async fn all_done(&self) {
+        self.0.under_way.closed().await;
     }
 
     /// What a queue says about how its tasks are delivered, read from what lies beside its settings. The same bytes are

@@ -240,6 +240,8 @@ impl Server {
                 result
             }
         };
+        // Those whose clients have hung up are on no connection.
+        tokio::time::timeout(LAST_ANSWERS_MAX, app.all_done()).await.ok();
         app.access().audit.written().await;
         app.spans().close().await;
         // They hold the store, which others may want to open now.

@@ -1,5 +1,9 @@
 //! The door: every request passes here before it is read. Who asks, may they, and not too often; and afterwards, what
 //! was done is written into the audit.
+//!
+//! A request that changes something is answered in a task of its own. If whoever asked hangs up, it goes on to its end
+//! all the same: what was done is kept for its `Idempotency-Key` and written into the audit, whether or not somebody
+//! hears the answer.
 
 mod room;
 mod table;
@@ -23,6 +27,8 @@ use crate::listen::Peer;
 pub use room::{Held, Room};
 pub use table::{Need, NoLine, PATHS};
 
+/// Tasks must not be handed to a worker that has hung up: this request ends with its connection.
+const RESERVE: &str = "/v1/queues/{queue}/reserve";
 /// The namespace of whoever needs no key.
 const NAMESPACE: &str = "default";
 
@@ -64,6 +70,7 @@ pub async fn door(app: &App, mut request: Request, next: Next) -> Response {
         Err(NoLine::Path) => return Failure::no_such_path().into_response(),
         Err(NoLine::Method) => return Failure::no_such_method(request.method()).into_response(),
     };
+    let is_reserve = path.as_str() == RESERVE;
     let access = app.access();
     let who = match access.admit(need, &request) {
         Ok(who) => who,
@@ -75,15 +82,39 @@ pub async fn door(app: &App, mut request: Request, next: Next) -> Response {
             return failure.into_response();
         }
     };
-    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let came = is_change.then(|| Came::from(&request));
+    request.extensions_mut().insert(who.clone());
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return next.run(request).await;
+    }
+    if is_reserve {
+        return change(app.clone(), who, request, next).await;
+    }
+    let under_way = app.under_way();
+    let changing = change(app.clone(), who, request, next);
+    let changed = tokio::spawn(async move {
+        let response = changing.await;
+        drop(under_way);
+        response
+    });
+    match changed.await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Failure::from(punctual::Error::Stopped).into_response(),
+        },
+    }
+}
+
+/// Has a request answered that may change something, and writes down what it did.
+async fn change(app: App, who: Who, mut request: Request, next: Next) -> Response {
+    let came = Came::from(&request);
     let held = Held::default();
     request.extensions_mut().insert(held.clone());
-    request.extensions_mut().insert(who.clone());
     let response = next.run(request).await;
     drop(held);
+    let access = app.access();
     // Looked at only now: whoever has made the first key is written down too.
-    if let Some(came) = came.filter(|_| access.is_audited || access.keys.are_needed()) {
+    if access.is_audited || access.keys.are_needed() {
         access.audit.did(came.deed_of(&who, &response)).await;
     }
     response

@@ -14,7 +14,7 @@ use super::ask::{self, Asker, surroundings, wants_minimal};
 use super::draft::{Drafted, Drafter, Surroundings};
 use super::failure::Failure;
 use super::lines;
-use super::once::{has_key, once};
+use super::once::{has_key, once, refuse_too_many_to_keep};
 use super::reply::{json, tagged};
 use super::view;
 use crate::app::{App, Scheduler};
@@ -52,6 +52,7 @@ async fn make(
     let minimal = wants_minimal(headers);
     if is_lines(headers)? {
         let lines: Vec<&[u8]> = body.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).collect();
+        refuse_too_many_to_keep(headers, lines.len())?;
         let drafted = batch(lines.len(), lines.into_iter(), &drafter)?;
         return Ok(lines_of(&Box::pin(schedule_many(scheduler, drafted, minimal)).await));
     }
@@ -59,6 +60,7 @@ async fn make(
         Creation::One(task) => one(scheduler, drafter.draft(*task)?, minimal).await,
         Creation::Many(tasks) => {
             let texts = tasks.iter().map(|task| task.get().as_bytes());
+            refuse_too_many_to_keep(headers, tasks.len())?;
             let drafted = batch(tasks.len(), texts, &drafter)?;
             // Boxed, so that a request for one task does not carry the room for many.
             let results = Box::pin(schedule_many(scheduler, drafted, minimal)).await;

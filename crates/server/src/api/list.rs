@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::future::join_all;
 use http::StatusCode;
-use punctual::{EndState, Error, Filter, PageKey, TaskId, TaskState, TaskView, Timestamp};
+use punctual::{EndState, Error, Filter, Found, PageKey, TaskId, TaskState, TaskView, Timestamp};
 use punctual_client::wire;
 use punctual_core::{PartitionId, Seq};
 
@@ -25,12 +25,30 @@ const PROBLEMS_MAX: usize = 100;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cursor {
     ended: bool,
+    /// Where all tasks are moved to, from the first page on: `delay` counts from one moment, and those that were moved
+    /// can be told from those that were not.
+    moved_to: Option<Timestamp>,
     key: Option<PageKey>,
 }
 
+const ENDED: u8 = 1;
+const MOVED: u8 = 2;
+
 impl Cursor {
+    /// The cursor that a request names, if it does.
+    fn given(text: Option<&str>) -> Result<Option<Cursor>, Failure> {
+        let Some(text) = text else { return Ok(None) };
+        let cursor = Cursor::read(text);
+        cursor
+            .map(Some)
+            .ok_or_else(|| Failure::new("cursor_invalid", "send `next` of the page before, as it was"))
+    }
+
     fn text(self) -> String {
-        let mut bytes = vec![u8::from(self.ended)];
+        let mut bytes = vec![u8::from(self.ended) * ENDED + u8::from(self.moved_to.is_some()) * MOVED];
+        if let Some(at) = self.moved_to {
+            bytes.extend(at.as_micros().to_be_bytes());
+        }
         if let Some(PageKey { at, partition, seq }) = self.key {
             bytes.extend(at.as_micros().to_be_bytes());
             bytes.extend(partition.0.to_be_bytes());
@@ -41,19 +59,23 @@ impl Cursor {
 
     fn read(text: &str) -> Option<Cursor> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (ended, rest) = bytes.split_first()?;
-        let ended = match ended {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
-        if rest.is_empty() {
-            return Some(Cursor { ended, key: None });
+        let (kind, mut rest) = bytes.split_first()?;
+        if *kind > ENDED + MOVED {
+            return None;
         }
-        let at = Timestamp::from_micros(i64::from_be_bytes(rest.get(..8)?.try_into().ok()?));
+        let time = |bytes: &[u8]| Some(Timestamp::from_micros(i64::from_be_bytes(bytes.try_into().ok()?)));
+        let (ended, mut moved_to) = (kind & ENDED > 0, None);
+        if kind & MOVED > 0 {
+            moved_to = Some(time(rest.get(..8)?)?);
+            rest = &rest[8..];
+        }
+        if rest.is_empty() {
+            return Some(Cursor { ended, moved_to, key: None });
+        }
+        let at = time(rest.get(..8)?)?;
         let partition = PartitionId(u16::from_be_bytes(rest.get(8..10)?.try_into().ok()?));
         let seq = Seq(u64::from_be_bytes(rest.get(10..)?.try_into().ok()?));
-        Some(Cursor { ended, key: Some(PageKey { at, partition, seq }) })
+        Some(Cursor { ended, moved_to, key: Some(PageKey { at, partition, seq }) })
     }
 }
 
@@ -107,15 +129,11 @@ impl Listing {
     async fn page(
         &self,
         scheduler: &Scheduler,
-        cursor: Option<&str>,
+        cursor: Option<Cursor>,
         limit: usize,
-    ) -> Result<(Vec<TaskView>, Option<String>), Failure> {
-        let first = Cursor { ended: self.live.is_none(), key: None };
-        let cursor = match cursor {
-            Some(text) => Cursor::read(text)
-                .ok_or_else(|| Failure::new("cursor_invalid", "send `next` of the page before, as it was"))?,
-            None => first,
-        };
+    ) -> Result<(Vec<TaskView>, Option<Cursor>), Failure> {
+        let first = Cursor { ended: self.live.is_none(), moved_to: None, key: None };
+        let cursor = cursor.unwrap_or(first);
         let (mut views, mut next) = self.part(scheduler, cursor, limit).await?;
         // Whoever looks for a task that has just ended must not find an empty page.
         if let Some(ended) = next.filter(|next| next.ended && !cursor.ended && views.len() < limit) {
@@ -123,7 +141,7 @@ impl Listing {
             views.extend(more);
             next = after;
         }
-        Ok((views, next.map(Cursor::text)))
+        Ok((views, next))
     }
 
     /// A page of those that have not ended, or of those that have.
@@ -141,8 +159,10 @@ impl Listing {
             views.retain(|found| view::state(found.state()) == state);
         }
         let next = match page.next {
-            Some(key) => Some(Cursor { ended: cursor.ended, key: Some(key) }),
-            None if !cursor.ended && self.ended.is_some() => Some(Cursor { ended: true, key: None }),
+            Some(key) => Some(Cursor { key: Some(key), ..cursor }),
+            None if !cursor.ended && self.ended.is_some() => {
+                Some(Cursor { ended: true, key: None, ..cursor })
+            }
             None => None,
         };
         Ok((views, next))
@@ -162,9 +182,10 @@ fn end_state(state: wire::State) -> Option<EndState> {
 /// `GET /v1/tasks`
 pub async fn list(asker: Asker, Query(query): Query<wire::TaskQuery>) -> Result<Response, Failure> {
     let (limit, full) = (page_limit(query.limit)?, query.view == Some(wire::View::Full));
-    let cursor = query.cursor.clone();
+    let cursor = Cursor::given(query.cursor.as_deref())?;
     let listing = Listing::of(&query.into_filter())?;
-    let (views, next) = listing.page(&asker.scheduler, cursor.as_deref(), limit).await?;
+    let (views, next) = listing.page(&asker.scheduler, cursor, limit).await?;
+    let next = next.map(Cursor::text);
     let tasks = views.iter().filter_map(|found| shown(&asker.scheduler, found, full)).collect();
     Ok(json(StatusCode::OK, &wire::TaskPage { tasks, next }))
 }
@@ -182,8 +203,9 @@ pub async fn blocked_heads(
 ) -> Result<(Vec<wire::Task>, Option<String>), Failure> {
     let state = Some(wire::State::Blocked);
     let listing = Listing::of(&wire::Filter { queue, state, ..wire::Filter::default() })?;
-    let (views, next) = listing.page(scheduler, cursor, limit).await?;
-    Ok((views.iter().filter_map(|found| shown(scheduler, found, false)).collect(), next))
+    let (views, next) = listing.page(scheduler, Cursor::given(cursor)?, limit).await?;
+    let tasks = views.iter().filter_map(|found| shown(scheduler, found, false)).collect();
+    Ok((tasks, next.map(Cursor::text)))
 }
 
 /// What is done to each task that a filter finds.
@@ -196,6 +218,19 @@ enum Deed {
 }
 
 impl Deed {
+    /// Whether there is anything to do to a task that was found.
+    fn is_for(self, found: &TaskView) -> bool {
+        let state = found.state();
+        let has_failed = matches!(state, TaskState::Retrying | TaskState::Blocked | TaskState::Dead);
+        match self {
+            // What only waits for its time must not start before it, and what ended well has no need to.
+            Deed::Retry => has_failed,
+            // Those that earlier pages have moved are met again, where they are now.
+            Deed::Move(to) => has_failed || !matches!(&found.found, Found::Live(task) if task.spec.at == to),
+            Deed::Cancel | Deed::Run => true,
+        }
+    }
+
     async fn to(self, scheduler: &Scheduler, id: TaskId) -> Result<(), Error> {
         match self {
             Deed::Cancel => scheduler.cancel(id).await,
@@ -234,8 +269,13 @@ pub async fn move_by_filter(asker: Asker, ask::Body(bytes): ask::Body) -> Result
     let request: wire::MoveByFilter = ask::body(&bytes)?;
     let wire::MoveByFilter { filter, dry_run, limit, cursor, at, timezone, delay } = request;
     let now = asker.scheduler.now();
-    let at = due(now, at.as_ref(), delay.map(Into::into), timezone.as_deref())?;
-    let at = at.ok_or_else(|| Failure::field("at", "say when they are due: `at` or `delay`"))?;
+    let wished = due(now, at.as_ref(), delay.map(Into::into), timezone.as_deref())?;
+    let wished = wished.ok_or_else(|| Failure::field("at", "say when they are due: `at` or `delay`"))?;
+    let begun = Cursor::given(cursor.as_deref())?.and_then(|cursor| cursor.moved_to);
+    if at.is_some() && begun.is_some_and(|begun| begun != wished) {
+        return Err(Failure::new("cursor_invalid", "the page before moved its tasks to another time"));
+    }
+    let at = begun.unwrap_or(wished);
     let request = wire::ByFilter { filter, dry_run, limit, cursor };
     Ok(json(StatusCode::OK, &do_to_all(&asker.scheduler, Deed::Move(at), request).await?))
 }
@@ -252,13 +292,13 @@ async fn do_to_all(
         Deed::Retry => {}
         Deed::Cancel | Deed::Run | Deed::Move(_) => listing.ended = None,
     }
-    let (mut views, next) = listing.page(scheduler, request.cursor.as_deref(), limit).await?;
-    if let Deed::Retry = deed {
-        // What only waits for its time must not start before it, and what ended well has no need to.
-        views.retain(|found| {
-            matches!(found.state(), TaskState::Retrying | TaskState::Blocked | TaskState::Dead)
-        });
+    let cursor = Cursor::given(request.cursor.as_deref())?;
+    let (mut views, mut next) = listing.page(scheduler, cursor, limit).await?;
+    views.retain(|found| deed.is_for(found));
+    if let (Deed::Move(at), Some(next)) = (deed, &mut next) {
+        next.moved_to = Some(at);
     }
+    let next = next.map(Cursor::text);
     let ids: Vec<TaskId> = views.iter().map(|found| found.found.id()).collect();
     let mut changed = wire::Changed { matched: ids.len() as u64, next, ..wire::Changed::default() };
     if request.dry_run {
@@ -305,12 +345,12 @@ mod tests {
     fn cursors_survive_being_text_and_others_are_refused() {
         let key = PageKey { at: Timestamp::from_secs(7), partition: PartitionId(3), seq: Seq(9) };
         for ended in [false, true] {
-            for key in [None, Some(key)] {
-                let cursor = Cursor { ended, key };
+            for (key, moved_to) in [(None, None), (Some(key), None), (Some(key), Some(key.at))] {
+                let cursor = Cursor { ended, moved_to, key };
                 assert_eq!(Cursor::read(&cursor.text()), Some(cursor));
             }
         }
-        for bad in ["", "x", "Ag", "!!!", "AAAA"] {
+        for bad in ["", "x", "Ag", "BA", "!!!", "AAAA"] {
             assert_eq!(Cursor::read(bad), None, "{bad:?}");
         }
     }

@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::failure::Failure;
 use crate::app::Scheduler;
+use crate::units::MIB;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const KEY_MAX: usize = 255;
@@ -24,8 +25,10 @@ const KEY_MAX: usize = 255;
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How long a request may be under way.
 const UNDER_WAY_MAX: Duration = Duration::from_secs(60);
-/// Larger answers than this are not kept, so that a request with a key can make so many tasks and no more.
-const ANSWER_MAX: usize = 1024 * 1024;
+/// A request with a key can make so many tasks and no more: the answer is kept, whatever it says of each.
+const TASKS_MAX: usize = 1_000;
+/// Larger than what can be said of so many tasks.
+const ANSWER_MAX: usize = 16 * MIB;
 /// What is kept of an answer's head.
 const KEPT_HEADERS: [HeaderName; 3] = [header::CONTENT_TYPE, header::LOCATION, header::ETAG];
 
@@ -46,6 +49,18 @@ struct KeptAnswer {
 /// Whether a request names a key.
 pub fn has_key(headers: &HeaderMap) -> bool {
     headers.contains_key(KEY)
+}
+
+/// A request whose answer could not be kept must not be begun: the key would promise what is not so.
+pub fn refuse_too_many_to_keep(headers: &HeaderMap, count: usize) -> Result<(), Failure> {
+    if !has_key(headers) || count <= TASKS_MAX {
+        return Ok(());
+    }
+    let detail = format!(
+        "{count} tasks are too many for one Idempotency-Key: {TASKS_MAX} is the most; send several requests, each with its own key, \
+         or give each task a `unique_key`"
+    );
+    Err(Failure::new("body_too_large", detail))
 }
 
 /// Has a request answered, or answers as it was answered before.
