@@ -131,8 +131,7 @@ impl<S: Store> Scheduler<S> {
     pub async fn move_to(&self, id: TaskId, at: impl IntoTimestamp) -> Result<Task, Error> {
         let at = at.into_timestamp();
         check::time("at", Some(at))?;
-        let past = self.inner.directory.numbered(id.queue).map_or(Past::Reject, |queue| queue.settings.past);
-        self.refuse_past(at, past)?;
+        self.refuse_past(at, self.past_of(id))?;
         self.refuse_expired(id, at).await?;
         amended(self.ask(id, Amendment::Move(at)).await?)
     }
@@ -143,6 +142,28 @@ impl<S: Store> Scheduler<S> {
         check::spec(&spec, &self.inner.limits)?;
         let if_revision = Some(if_revision);
         amended(self.ask(id, Amendment::Replace { spec: spec.into(), if_revision }).await?)
+    }
+
+    /// Gives a task another spec as [`Scheduler::change`] does, and another time as [`Scheduler::move_to`] does. All of it is
+    /// checked before anything is changed, and of those who name the same revision, one succeeds. Only what happens between
+    /// the two steps, an attempt that starts or somebody's cancellation, can leave the new spec with the old time.
+    pub async fn change_and_move(
+        &self,
+        id: TaskId,
+        spec: Spec,
+        at: impl IntoTimestamp,
+        if_revision: u32,
+    ) -> Result<Task, Error> {
+        let at = at.into_timestamp();
+        check::spec(&Spec { at, ..spec.clone() }, &self.inner.limits)?;
+        self.refuse_past(at, self.past_of(id))?;
+        let replace = Amendment::Replace { spec: spec.into(), if_revision: Some(if_revision) };
+        amended(self.ask(id, replace).await?)?;
+        amended(self.ask(id, Amendment::Move(at)).await?)
+    }
+
+    fn past_of(&self, id: TaskId) -> Past {
+        self.inner.directory.numbered(id.queue).map_or(Past::Reject, |queue| queue.settings.past)
     }
 
     /// Gives a task that is not running another payload. If somebody else changes the task meanwhile, nothing is

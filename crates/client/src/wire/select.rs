@@ -35,10 +35,10 @@ pub struct Patch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<Base64>,
     /// Call this, whatever was to be done before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub http: Option<Http>,
     /// This handler runs it, whatever was to be done before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
     pub handler: Option<String>,
     /// How it is tried again.

@@ -83,6 +83,10 @@ impl FromStr for Span {
         if text.parse::<f64>().is_ok() {
             return Err(SpanProblem::NoUnit { text: shortened() });
         }
+        // The parser takes `9:00:00` for nine hours; who writes it means a time of day.
+        if text.contains(':') {
+            return Err(SpanProblem::NotADuration { text: shortened() });
+        }
         let is_iso = text.trim_start_matches(['+', '-']).starts_with(['P', 'p']);
         let parsed = if is_iso {
             temporal::SpanParser::new().parse_span(text)

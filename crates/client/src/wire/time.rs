@@ -227,6 +227,9 @@ impl FromStr for Time {
             return Err(TimeProblem::NotATime { text: shortened(text) });
         }
         let pieces = Pieces::parse(text).map_err(|_| not_a_time(text))?;
+        if has_second_60(text) {
+            return Err(TimeProblem::LeapSecond { text: text.into() });
+        }
         let Some(time) = pieces.time() else { return Err(TimeProblem::NoTimeOfDay { text: text.into() }) };
         let zone = match pieces.time_zone_annotation().map(|zone| zone.kind()) {
             None => None,
@@ -236,6 +239,14 @@ impl FromStr for Time {
         };
         Ok(Time { civil: pieces.date().to_datetime(time), offset: pieces.offset(), zone })
     }
+}
+
+/// The parser takes a leap second for the second before it, which would be early.
+fn has_second_60(text: &str) -> bool {
+    let after_date = text.split_once(['T', 't', ' ']).map_or("", |(_, time)| time);
+    let end = after_date.find(|letter: char| !letter.is_ascii_digit() && letter != ':');
+    let digits = after_date[..end.unwrap_or(after_date.len())].replace(':', "");
+    digits.len() == 6 && digits.ends_with("60")
 }
 
 /// An offset as RFC 3339 has it: `+01:00`. Seconds, which only very old ones have, come after.
@@ -305,6 +316,11 @@ pub enum TimeProblem {
         /// What was said.
         text: Box<str>,
     },
+    /// It has a second 60, which no clock of ours shows.
+    LeapSecond {
+        /// What was said.
+        text: Box<str>,
+    },
     /// There is a space where the sign of the offset was.
     LostPlus {
         /// What was said.
@@ -350,6 +366,9 @@ impl fmt::Display for TimeProblem {
             }
             TimeProblem::NoTimeOfDay { text } => {
                 write!(f, "{text:?} has no time of day: write it like 2026-11-16T09:00:00+01:00")
+            }
+            TimeProblem::LeapSecond { text } => {
+                write!(f, "{text:?} has a second 60, which no clock shows here: seconds go to 59")
             }
             TimeProblem::LostPlus { text } => {
                 write!(f, "{text:?} is not a time: in a query, the `+` of an offset must be written `%2B`")

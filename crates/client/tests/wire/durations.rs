@@ -50,6 +50,8 @@ fn what_has_no_fixed_length_or_no_sense_is_refused() {
     assert!(matches!("-5s".parse::<Span>(), Err(SpanProblem::Negative { .. })));
     assert!(matches!("-PT5S".parse::<Span>(), Err(SpanProblem::Negative { .. })));
     assert!(matches!("soon".parse::<Span>(), Err(SpanProblem::NotADuration { .. })));
+    assert!(matches!("01:00:00".parse::<Span>(), Err(SpanProblem::NotADuration { .. })));
+    assert!(matches!("1d 01:00:00".parse::<Span>(), Err(SpanProblem::NotADuration { .. })));
     assert!(matches!("".parse::<Span>(), Err(SpanProblem::NotADuration { .. })));
     assert!(matches!("P5000000D".parse::<Span>(), Err(SpanProblem::TooLong)));
     assert!(matches!("9".repeat(100_000).parse::<Span>(), Err(SpanProblem::NotADuration { .. })));

@@ -111,6 +111,17 @@ fn the_range_of_times_has_ends() {
 }
 
 #[test]
+fn a_second_60_is_refused() {
+    for text in
+        ["2026-12-31T23:59:60Z", "2026-12-31 23:59:60", "20261231T235960Z", "2026-12-31T23:59:60.5+01:00"]
+    {
+        assert!(matches!(text.parse::<Time>(), Err(TimeProblem::LeapSecond { .. })), "{text}");
+    }
+    assert!(resolved("2026-12-31T23:60:00Z", None).contains("is not a time"));
+    assert_eq!(resolved("2026-12-31T16:00:00Z", None), "2026-12-31T16:00:00.000000Z");
+}
+
+#[test]
 fn every_moment_can_be_written() {
     let text = Moment::MAX.to_string();
     assert_eq!(text, "9999-12-30T22:00:00.000000Z");

@@ -6,6 +6,7 @@
 //! hears the answer.
 
 mod room;
+mod sites;
 mod table;
 
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{Method, header};
 use punctual_client::wire::{Problem, Scope};
 
 use crate::api::Failure;
@@ -123,7 +124,7 @@ async fn change(app: App, who: Who, mut request: Request, next: Next) -> Respons
 impl Access {
     fn admit(&self, need: Need, request: &Request) -> Result<Who, Failure> {
         let Need::Scope(scope) = need else { return Ok(Who(None)) };
-        let who = self.who(request.headers())?;
+        let who = self.who(request)?;
         for scope in [Some(scope), sees_payloads(request).then_some(Scope::Payloads)].into_iter().flatten() {
             if !who.scopes().has(scope) {
                 let detail = format!("this needs a key with the scope `{scope}`");
@@ -145,12 +146,12 @@ impl Access {
         }
     }
 
-    fn who(&self, headers: &HeaderMap) -> Result<Who, Failure> {
+    fn who(&self, request: &Request) -> Result<Who, Failure> {
         if !self.keys.are_needed() {
-            refuse_other_sites(headers)?;
+            sites::refuse_others(request)?;
             return Ok(Who(None));
         }
-        let Some(value) = headers.get(header::AUTHORIZATION) else {
+        let Some(value) = request.headers().get(header::AUTHORIZATION) else {
             return Err(Failure::new("key_missing", "send `Authorization: Bearer` and your key"));
         };
         let text = bearer(value.to_str().unwrap_or_default())
@@ -178,18 +179,6 @@ impl Access {
         let detail = format!("this key may make {per_second} requests in a second: send more tasks in each");
         Err(Failure::new("rate_limited", detail))
     }
-}
-
-/// Without keys, a web page of somebody else could have the browser of whoever looks at it ask us. It says so itself.
-fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let Some(origin) = text(header::ORIGIN) else { return Ok(()) };
-    let site = origin.split_once("://").map(|(_, site)| site);
-    if site.is_some() && site == text(header::HOST) {
-        return Ok(());
-    }
-    let detail = format!("a page of {origin:?} asks: other sites are not let in while there are no keys");
-    Err(Failure::new("origin_foreign", detail))
 }
 
 /// Whether somebody asks for what tasks carry. Read as the query itself is read, whatever way it is written.

@@ -15,6 +15,7 @@ use super::reply::{json, tagged};
 use super::verbs::{TASK_VERBS, TaskVerb, name_and_verb};
 use super::view;
 use crate::app::{App, Scheduler};
+use crate::call::Call;
 use crate::delivery::Delivery;
 
 /// Nobody waits longer in one request.
@@ -48,16 +49,37 @@ pub async fn look(scheduler: &Scheduler, id: TaskId, full: bool) -> Result<(wire
     Ok((task, found))
 }
 
+/// Refuses a request that expects another revision. Of those who expect the same one, one goes on: the task has the next
+/// revision then.
+async fn claim(scheduler: &Scheduler, id: TaskId, headers: &HeaderMap) -> Result<(), Failure> {
+    let Some(expected) = if_match(headers, "task_changed")? else { return Ok(()) };
+    let view = scheduler.find(id).await?.ok_or(Error::NotFound)?;
+    let (revision, live) = match &view.found {
+        Found::Live(task) => (task.revision, Some(task)),
+        Found::Ended(ended) => (ended.task.revision, None),
+        Found::Forgotten { .. } => return Ok(()),
+    };
+    if expected != u64::from(revision) {
+        return Err(Error::Outdated { revision }.into());
+    }
+    if let Some(task) = live.filter(|_| view.running.is_none()) {
+        scheduler.change(id, Spec::clone(&task.spec), revision).await?;
+    }
+    Ok(())
+}
+
 /// `DELETE /v1/tasks/{id}`
-pub async fn cancel(asker: Asker, ask::Task(id): ask::Task) -> Result<Response, Failure> {
+pub async fn cancel(asker: Asker, ask::Task(id): ask::Task, headers: HeaderMap) -> Result<Response, Failure> {
+    claim(&asker.scheduler, id, &headers).await?;
     asker.scheduler.cancel(id).await?;
     Ok(json(StatusCode::OK, &wire::Cancelled { state: wire::State::Cancelled }))
 }
 
 /// `POST /v1/tasks/{id}:run` and `:retry`
-pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
+pub async fn act(asker: Asker, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, Failure> {
     let (id, verb) = name_and_verb(&path, TASK_VERBS)?;
     let id = task_id(&asker.scheduler, id)?;
+    claim(&asker.scheduler, id, &headers).await?;
     let task = match verb {
         TaskVerb::Run => asker.scheduler.run_now(id).await?,
         TaskVerb::Retry => retry(&asker.scheduler, id).await?,
@@ -131,7 +153,7 @@ pub async fn patch(
     let zone = patch.timezone.clone();
     let at = due(scheduler.now(), patch.at.as_ref(), patch.delay.map(Into::into), zone.as_deref())?;
     let (_, view) = look(scheduler, id, false).await?;
-    let mut task = match view.found {
+    let task = match view.found {
         Found::Live(task) => task,
         Found::Ended(ended) => return Err(Error::Ended(ended.end.state).into()),
         Found::Forgotten { state, .. } => return Err(Error::Ended(state).into()),
@@ -143,13 +165,22 @@ pub async fn patch(
         return Err(Error::Outdated { revision: task.revision }.into());
     }
     let spec = patched(&app, &task.spec, patch)?;
-    if spec != *task.spec {
-        task = scheduler.change(id, spec, task.revision).await?;
-    }
-    if let Some(at) = at {
-        task = scheduler.move_to(id, at).await?;
-    }
+    let is_changed = spec != *task.spec;
+    let task = match at {
+        // Whoever names a revision must not move what somebody else has changed meanwhile.
+        Some(at) if is_changed || expected.is_some() => {
+            scheduler.change_and_move(id, spec, at, task.revision).await?
+        }
+        Some(at) => scheduler.move_to(id, at).await?,
+        None if is_changed => scheduler.change(id, spec, task.revision).await?,
+        None => task,
+    };
     Ok(changed(scheduler, task))
+}
+
+fn check_call(app: &App, field: &str, call: &Call) -> Result<(), Failure> {
+    let refused = |error: String| Failure::new("call_invalid", error.clone()).at(field, error);
+    call.check(app.guard()).map_err(|error| refused(error.to_string()))
 }
 
 /// What a task is to do from now on.
@@ -174,6 +205,9 @@ fn patched(app: &App, before: &Spec, mut patch: wire::Patch) -> Result<Spec, Fai
         Change::Set(retry) => Some(retry_policy(&retry)?),
     };
     let mut delivery = Delivery::decode(&spec.delivery).unwrap_or_default();
+    if let Change::Set(callback) = &patch.callback {
+        check_call(app, "callback", &Call::post(callback.clone()))?;
+    }
     delivery.callback = patch.callback.apply_to(delivery.callback);
     let mut carried = payload(patch.payload, patch.payload_base64)?;
     match (&mut patch.http, patch.handler) {
@@ -181,7 +215,7 @@ fn patched(app: &App, before: &Spec, mut patch: wire::Patch) -> Result<Spec, Fai
         (Some(http), None) => {
             carried = body(http, carried)?;
             let call = call_of(http);
-            call.check(app.guard()).map_err(|error| Failure::new("call_invalid", error.to_string()))?;
+            check_call(app, "http", &call)?;
             spec.target = Target::Destination(call.destination().into());
             delivery.call = Some(call);
         }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::civil::{DateTime, Time as Clock};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
-use punctual_client::wire::{Moment, Span, Time, TimeKind};
+use punctual_client::wire::{Moment, Span, Time, TimeKind, TimeProblem};
 
 use day::Day;
 
@@ -64,8 +64,12 @@ pub fn understand(text: &str, now: Moment, zone: &TimeZone) -> Result<When, NotU
     if trimmed.is_empty() {
         return Err(refused("there is nothing in it".into()));
     }
-    if let Ok(time) = trimmed.parse::<Time>() {
-        return exact(trimmed, &time, zone).map_err(refused);
+    match trimmed.parse::<Time>() {
+        Ok(time) => return exact(trimmed, &time, zone).map_err(refused),
+        Err(TimeProblem::LeapSecond { .. }) => {
+            return Err(refused("no clock shows a second 60: seconds go to 59".into()));
+        }
+        Err(_) => {}
     }
     let lower = trimmed.to_lowercase();
     let lower = lower.replace(',', " ");

@@ -4,8 +4,10 @@ use futures_util::StreamExt;
 use punctual_client::Client;
 use punctual_client::wire::{EventQuery, NewKey, NewTask, PageQuery, RotateKey, Scope};
 use punctual_server::{Need, PATHS};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use super::world::{World, secs};
+use super::world::{Answer, World, secs};
 
 const TASKS: &str = "/v1/queues/mail/tasks";
 
@@ -245,7 +247,40 @@ async fn without_keys_pages_of_other_sites_are_not_let_in() {
     };
     assert_eq!(asks("https://evil.example").await, 403);
     assert_eq!(asks("null").await, 403);
-    assert_eq!(asks("http://test").await, 201, "the page is ours: the host is called `test` here");
+    assert_eq!(asks("http://localhost").await, 201, "the page is ours");
+    let cross_site = world.ask_with("GET", "/v1/tasks", &[("sec-fetch-site", "cross-site")], b"").await;
+    assert_eq!(cross_site.problem(), (403, "origin_foreign".to_owned()));
+    let same_origin = world.ask_with("GET", "/v1/tasks", &[("sec-fetch-site", "same-origin")], b"").await;
+    assert_eq!(same_origin.status, 200);
+}
+
+/// What a page can do whose name leads to this machine: to the browser, it is of one site with us.
+#[tokio::test]
+async fn without_keys_only_this_machines_names_are_answered() {
+    let world = World::new().await;
+    let asks = async |head: &str| {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        stream.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        Answer::read(&bytes)
+    };
+    let close = "connection: close";
+    for host in ["evil.example", "evil.example:8700", "192.168.0.7", "localhost.evil.example"] {
+        let refused = asks(&format!("GET /v1/tasks HTTP/1.1\r\nhost: {host}\r\n{close}")).await;
+        assert_eq!(refused.problem(), (421, "host_foreign".to_owned()), "{host}");
+    }
+    for host in ["localhost", "LocalHost:1", "127.0.0.1:8700", "[::1]:8700"] {
+        assert_eq!(
+            asks(&format!("GET /v1/tasks HTTP/1.1\r\nhost: {host}\r\n{close}")).await.status,
+            200,
+            "{host}"
+        );
+    }
+    assert_eq!(asks("GET /v1/tasks HTTP/1.0").await.status, 200, "it says no name");
+    key(&world.client, "default", &[Scope::Admin]).await;
+    let with_keys = asks(&format!("GET /v1/tasks HTTP/1.1\r\nhost: evil.example\r\n{close}")).await;
+    assert_eq!(with_keys.problem(), (401, "key_missing".to_owned()), "a key is what counts now");
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn a_connection_that_is_kept_is_not_cut_for_being_idle_between_requests() 
     let world = limited(|limits| limits.head_timeout = Duration::from_millis(100)).await;
     let mut stream = connect(&world).await;
     for _ in 0..3 {
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut answer = [0; 1024];
         let bytes = stream.read(&mut answer).await.unwrap();
         assert!(
@@ -89,7 +89,7 @@ async fn whoever_does_not_take_the_answer_is_cut() {
     // Twenty megabytes, which no socket takes by itself, and nobody reads them.
     let mut stream = loop {
         let mut stream = connect(&world).await;
-        let ask = "GET /v1/tasks?view=full&limit=100 HTTP/1.1\r\nhost: test\r\n\r\n";
+        let ask = "GET /v1/tasks?view=full&limit=100 HTTP/1.1\r\nhost: localhost\r\n\r\n";
         stream.write_all(ask.as_bytes()).await.unwrap();
         let mut first = [0; 12];
         stream.read_exact(&mut first).await.unwrap();
@@ -109,7 +109,8 @@ async fn whoever_does_not_take_the_answer_is_cut() {
 async fn a_body_that_does_not_come_is_refused() {
     let world = limited(|limits| limits.body_timeout = Duration::from_millis(300)).await;
     let mut stream = connect(&world).await;
-    let head = "POST /v1/queues/q/tasks HTTP/1.1\r\nhost: test\r\ncontent-length: 20\r\n\r\n{\"delay\": ";
+    let head =
+        "POST /v1/queues/q/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: 20\r\n\r\n{\"delay\": ";
     stream.write_all(head.as_bytes()).await.unwrap();
     let answer = Answer::read(rest(stream).await.as_bytes());
     assert_eq!(answer.problem(), (408, "body_too_slow".to_owned()));
@@ -123,7 +124,7 @@ async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
     assert_eq!(answer.problem(), (413, "body_too_large".to_owned()));
     assert!(answer.body.contains("4 KiB is the most"), "{}", answer.body);
     let mut stream = connect(&world).await;
-    let head = "POST /v1/queues/q/tasks HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST /v1/queues/q/tasks HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(format!("{head}{:x}\r\n{large}\r\n", large.len()).as_bytes()).await.unwrap();
     let answer = Answer::read(rest(stream).await.as_bytes());
     assert_eq!(answer.problem(), (413, "body_too_large".to_owned()));
@@ -145,7 +146,7 @@ async fn a_connection_too_many_is_told_so_and_others_go_on() {
     let mut kept = Vec::new();
     for _ in 0..2 {
         let mut stream = connect(&world).await;
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut first = [0; 12];
         stream.read_exact(&mut first).await.unwrap();
         assert_eq!(&first, b"HTTP/1.1 200");
@@ -157,7 +158,7 @@ async fn a_connection_too_many_is_told_so_and_others_go_on() {
     drop(kept.pop());
     // When the one has gone, there is room again; the server sees it in a moment.
     while world.ask("GET", "/healthz", "").await.status != 200 {}
-    kept[0].write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+    kept[0].write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
 }
 
 #[tokio::test]
@@ -166,8 +167,9 @@ async fn what_would_not_fit_into_memory_is_refused_before_it_is_read() {
     let world = limited(|limits| (limits.body_max, limits.in_flight_max) = (body_max, in_flight_max)).await;
     // Announced, and half sent: its room is taken.
     let mut slow = connect(&world).await;
-    let head =
-        format!("POST /v1/queues/q/tasks HTTP/1.1\r\nhost: test\r\ncontent-length: {body_max}\r\n\r\n{{");
+    let head = format!(
+        "POST /v1/queues/q/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: {body_max}\r\n\r\n{{"
+    );
     slow.write_all(head.as_bytes()).await.unwrap();
     let large = format!("{{\"payload\": \"{}\"}}", "x".repeat(60 * 1024));
     let refused = loop {

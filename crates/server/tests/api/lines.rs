@@ -15,7 +15,7 @@ async fn a_line_is_answered_before_the_next_one_is_sent() {
     let world = World::new().await;
     let mut stream = BufReader::new(TcpStream::connect(world.address).await.unwrap());
     let head = format!(
-        "POST {PATH} HTTP/1.1\r\nhost: test\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n"
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     for (line, status) in
@@ -74,7 +74,7 @@ async fn a_stream_that_breaks_off_makes_what_was_whole() {
     let world = World::new().await;
     let mut stream = BufReader::new(TcpStream::connect(world.address).await.unwrap());
     let head = format!(
-        "POST {PATH} HTTP/1.1\r\nhost: test\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000\r\n\r\n"
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(b"{\"delay\": \"1h\"}\n{\"delay\": \"2h").await.unwrap();

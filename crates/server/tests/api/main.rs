@@ -16,6 +16,7 @@ mod namespaces;
 mod notifications;
 mod operating;
 mod queues;
+mod revisions;
 mod tasks;
 mod telling;
 mod tls;

@@ -16,6 +16,7 @@ const ALWAYS: &[&str] = &[
     "key_missing",
     "key_invalid",
     "scope_missing",
+    "host_foreign",
     "origin_foreign",
     "rate_limited",
     "connections_full",

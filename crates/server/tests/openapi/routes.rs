@@ -77,8 +77,9 @@ async fn taken(address: SocketAddr, path: &str) -> Vec<&'static str> {
 /// The head of an answer, in small letters. Its body may never end.
 async fn head(address: SocketAddr, method: &str, path: &str) -> String {
     let mut stream = BufReader::new(TcpStream::connect(address).await.expect("the server listens"));
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).await.expect("it can be asked");
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -169,12 +169,14 @@ fn cancel() -> Operation {
         "Cancel a task",
         "It is definite: a task that is cancelled never starts.",
     )
+    .if_match("task_changed")
     .answers::<wire::Cancelled>(200, "It will not run.")
     .refuses(NOT_CHANGED)
 }
 
 fn run() -> Operation {
     Operation::new("post", "/v1/tasks/{id}:run", "runTask", "Make a task due now", "")
+        .if_match("task_changed")
         .answers::<wire::Task>(200, "The task, due now.")
         .tagged(&[200])
         .refuses(NOT_CHANGED)
@@ -183,6 +185,7 @@ fn run() -> Operation {
 fn retry() -> Operation {
     let about = "Tries a dead or blocked task again, with a fresh count of attempts; one that waits for its next attempt has it now.";
     Operation::new("post", "/v1/tasks/{id}:retry", "retryTask", "Try a task again", about)
+        .if_match("task_changed")
         .answers::<wire::Task>(200, "The task, due now.")
         .tagged(&[200])
         .refuses(NOT_CHANGED)

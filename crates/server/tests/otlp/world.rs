@@ -128,7 +128,7 @@ impl World {
     pub async fn make(&self, url: &str, traceparent: &str) {
         let body = serde_json::json!({"http": {"url": url}}).to_string();
         let request = format!(
-            "POST /v1/queues/mail/tasks HTTP/1.1\r\nhost: test\r\nconnection: close\r\ntraceparent: {traceparent}\r\n\
+            "POST /v1/queues/mail/tasks HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntraceparent: {traceparent}\r\n\
              content-length: {}\r\n\r\n{body}",
             body.len()
         );

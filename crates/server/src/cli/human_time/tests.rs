@@ -52,6 +52,8 @@ fn what_people_write_is_understood() {
         ("today 8:00", "2026-11-16T07:00:00Z"),
         ("11:00", "2026-11-16T10:00:00Z"),
         ("10:00", "2026-11-17T09:00:00Z"),
+        ("11:00:30", "2026-11-16T10:00:30Z"),
+        ("9:00:00", "2026-11-17T08:00:00Z"),
         ("noon", "2026-11-16T11:00:00Z"),
         ("midnight", "2026-11-16T23:00:00Z"),
         ("12am tomorrow", "2026-11-16T23:00:00Z"),
@@ -118,6 +120,15 @@ fn a_length_is_kept_as_one_so_that_the_servers_clock_counts() {
     let when = understand("in 90m", moment(NOW), &berlin()).unwrap();
     assert_eq!(when.after, Some(std::time::Duration::from_secs(5400)));
     assert_eq!(understand("11:00", moment(NOW), &berlin()).unwrap().after, None);
+}
+
+#[test]
+fn no_clock_shows_a_second_60() {
+    for text in ["9:00:60", "21:00:61", "2026-12-24T18:00:60Z", "2026-12-24 18:00:60", "tomorrow 9:00:60"] {
+        let said = means(text);
+        assert!(said.contains("seconds") && said.contains("to 59"), "{text}: {said}");
+    }
+    assert!(means("in 9:00:00").contains("is not a duration"), "{}", means("in 9:00:00"));
 }
 
 proptest! {

@@ -1,0 +1,70 @@
+//! Revisions: whoever names one changes that and nothing else, and a change is made as a whole or not at all.
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::world::World;
+
+async fn make(world: &World) -> (String, Value) {
+    let task = world.ask("POST", "/v1/queues/q/tasks", r#"{"payload": 1, "delay": "1h"}"#).await.json();
+    (format!("/v1/tasks/{}", task["id"].as_str().expect("it has an id")), task)
+}
+
+#[tokio::test]
+async fn of_many_who_name_the_same_revision_one_succeeds() {
+    let world = World::new().await;
+    for (method, verb, body) in [
+        ("PATCH", "", r#"{"delay": "2h"}"#),
+        ("PATCH", "", r#"{"delay": "2h", "payload": 2}"#),
+        ("POST", ":run", ""),
+    ] {
+        let (path, _) = make(&world).await;
+        let path = format!("{path}{verb}");
+        let headers = [("if-match", "\"1\"")];
+        let asked = (0..16).map(|_| world.ask_with(method, &path, &headers, body.as_bytes()));
+        let mut answers: Vec<u16> = join_all(asked).await.iter().map(|answer| answer.status).collect();
+        answers.sort_unstable();
+        assert_eq!(answers[0], 200, "{method} {path}");
+        assert!(answers[1..].iter().all(|status| *status == 412), "{method} {path}: {answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_names_another_revision_changes_nothing() {
+    let world = World::new().await;
+    let (path, task) = make(&world).await;
+    let headers = [("if-match", "\"7\"")];
+    for (method, verb) in [("DELETE", ""), ("POST", ":run"), ("POST", ":retry"), ("PATCH", "")] {
+        let answer = world.ask_with(method, &format!("{path}{verb}"), &headers, b"").await;
+        assert_eq!(answer.problem(), (412, "task_changed".to_owned()), "{method} {verb}");
+    }
+    assert_eq!(world.ask("GET", &path, "").await.json(), task);
+    let cancelled = world.ask_with("DELETE", &path, &[("if-match", "\"1\"")], b"").await;
+    assert_eq!(cancelled.json()["state"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_patch_is_made_as_a_whole_or_not_at_all() {
+    let world = World::new().await;
+    let (path, _) = make(&world).await;
+    let full = format!("{path}?view=full");
+    let before = world.ask("GET", &full, "").await.json();
+    for (body, code) in [
+        (r#"{"payload": 2, "at": "2001-01-01T00:00:00Z"}"#, "task_due_in_past"),
+        (r#"{"at": "2099-01-01T00:00:00Z", "expires_at": "2098-01-01T00:00:00Z"}"#, "expires_before_due"),
+        (r#"{"payload": 2, "delay": "2990000d"}"#, "time_out_of_range"),
+        (r#"{"payload": 2, "callback": "ftp://example.com"}"#, "call_invalid"),
+        (r#"{"payload": 2, "http": null}"#, "field_invalid"),
+        (r#"{"payload": 2, "handler": null}"#, "field_invalid"),
+    ] {
+        assert_eq!(world.ask("PATCH", &path, body).await.problem(), (422, code.to_owned()), "{body}");
+        assert_eq!(world.ask("GET", &full, "").await.json(), before, "{body}");
+    }
+    // The new time fits the new deadline, whatever the old time was.
+    let body = r#"{"payload": 2, "delay": "10m", "expires_at": "2099-01-01T00:00:00Z"}"#;
+    let changed = world.ask("PATCH", &path, body).await;
+    assert_eq!(changed.status, 200, "{}", changed.body);
+    let after = world.ask("GET", &full, "").await.json();
+    assert_eq!(after["payload"], 2);
+    assert!(after["at"].as_str() < before["at"].as_str(), "{after}");
+}
