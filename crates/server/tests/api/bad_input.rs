@@ -46,6 +46,13 @@ async fn bad_requests_are_refused_with_a_code_each() {
         ("POST", "/v1/queues/q/reserve", r#"{"max": 1001}"#, 422, "setting_invalid"),
         ("POST", "/v1/queues/q/reserve", r#"{"wait": "31s"}"#, 422, "setting_invalid"),
         ("PUT", "/v1/queues/q", r#"{"timeout": "0s"}"#, 422, "setting_invalid"),
+        (
+            "PUT",
+            "/v1/queues/q",
+            r#"{"target": {"http": {"url": "http://127.0.0.1:1/"}, "handler": "x"}}"#,
+            422,
+            "field_invalid",
+        ),
         ("PUT", "/v1/queues/q", r#"{"secrets": ["short"]}"#, 422, "field_invalid"),
         ("PUT", "/v1/queues/q", r#"{"success": {"codes": ["abc"]}}"#, 422, "field_invalid"),
         ("GET", "/v1/queues/nobody", "", 404, "queue_not_found"),
