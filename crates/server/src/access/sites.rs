@@ -32,7 +32,8 @@ pub fn refuse_others(request: &Request) -> Result<(), Failure> {
 
 fn is_ours(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
-    let name = authority.host();
+    // What stands before an `@` is no part of a name, and no client of ours sends it.
+    let name = if host.contains('@') { "" } else { authority.host() };
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     name.eq_ignore_ascii_case("localhost")
         || bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())

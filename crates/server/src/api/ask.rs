@@ -141,6 +141,17 @@ pub fn task_id(scheduler: &Scheduler, text: &str) -> Result<TaskId, Failure> {
     Ok(id)
 }
 
+/// In a path these two mean another place, so that most clients could not ask for a queue of such a name.
+pub fn refuse_dots(queue: &str) -> Result<(), Failure> {
+    match queue {
+        "." | ".." => {
+            let detail = format!("{queue:?} means another place in a path: a queue cannot be called so");
+            Err(Failure::new("queue_name_invalid", detail))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Reads a body. No body at all is an empty object.
 pub fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Failure> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };

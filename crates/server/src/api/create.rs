@@ -10,7 +10,7 @@ use punctual::{Found, Scheduled, TaskView};
 use punctual_client::wire::{self, BATCH_MAX, CreateResult, Creation};
 use punctual_core::QueueId;
 
-use super::ask::{self, Asker, surroundings, wants_minimal};
+use super::ask::{self, Asker, refuse_dots, surroundings, wants_minimal};
 use super::draft::{Drafted, Drafter, Surroundings};
 use super::failure::Failure;
 use super::lines;
@@ -76,6 +76,7 @@ pub async fn drafter<'a>(
     queue: &'a str,
     surroundings: Surroundings,
 ) -> Result<Drafter<'a>, Failure> {
+    refuse_dots(queue)?;
     let known = scheduler.find_queue(queue).await?;
     let (extras, priority) = match known {
         Some(known) => (app.extras(QueueId(known.number), &known.extras), known.settings.priority.level()),

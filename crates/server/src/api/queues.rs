@@ -12,7 +12,7 @@ use punctual::{
 use punctual_client::wire::{self, Change};
 use punctual_core::QueueId;
 
-use super::ask::{self, Asker, Query, if_match};
+use super::ask::{self, Asker, Query, if_match, refuse_dots};
 use super::draft::{moment_of, retry_policy};
 use super::failure::Failure;
 use super::list::{page_limit, purge};
@@ -78,6 +78,7 @@ async fn write(
     bytes: &Bytes,
     whole: bool,
 ) -> Result<Response, Failure> {
+    refuse_dots(name)?;
     let wished: wire::QueueSettings = ask::body(bytes)?;
     let expected = if_match(headers, "queue_changed")?;
     // Checked against the defaults first: what is wrong is told in the words of the wire.
@@ -300,10 +301,16 @@ fn flow(flow: &Flow) -> wire::Flow {
 }
 
 /// `DELETE /v1/queues/{queue}`
-pub async fn delete(asker: Asker, Path(name): Path<String>) -> Result<Response, Failure> {
+pub async fn delete(asker: Asker, Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Failure> {
+    let expected = if_match(&headers, "queue_changed")?;
+    let queue = asker.scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
+    if expected.is_some_and(|expected| expected != queue.version) {
+        return Err(Error::QueueChanged.into());
+    }
     let mut removed = asker.scheduler.remove_queue(&name).await;
-    // Whoever removes a queue does not care what its settings have just become.
-    for _ in 0..REMOVALS_MAX {
+    // Whoever names no version does not care what its settings have just become.
+    let tries = if expected.is_none() { REMOVALS_MAX } else { 0 };
+    for _ in 0..tries {
         match removed {
             Err(Error::QueueChanged) => removed = asker.scheduler.remove_queue(&name).await,
             _ => break,
@@ -319,13 +326,12 @@ pub async fn delete(asker: Asker, Path(name): Path<String>) -> Result<Response, 
 pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let (name, verb) = name_and_verb(&path, QUEUE_VERBS)?;
+    // A name that is mistyped must not become a queue.
+    scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
     match verb {
         QueueVerb::Pause => scheduler.pause(name).await?,
         QueueVerb::Resume => scheduler.resume(name).await?,
-        QueueVerb::Purge => {
-            scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
-            return Ok(json(StatusCode::OK, &purge(scheduler, name).await?));
-        }
+        QueueVerb::Purge => return Ok(json(StatusCode::OK, &purge(scheduler, name).await?)),
     }
     let queue = scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
     Ok(answered(&queue))

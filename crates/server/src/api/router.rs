@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use http::Method;
 use punctual_client::wire;
@@ -84,6 +84,7 @@ fn routes() -> Routes {
 async fn surround(State(app): State<App>, request: Request, next: Next) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut response = match verbs::refuse(&request) {
+        _ if uri.path().contains('%') && !is_text(uri.path()) => Failure::no_such_path().into_response(),
         Some(refused) => refused,
         None => door(&app, request, next).await,
     };
@@ -92,6 +93,22 @@ async fn surround(State(app): State<App>, request: Request, next: Next) -> Respo
     // Queries may hold what is nobody's concern.
     tracing::debug!(%method, path = uri.path(), status = response.status().as_u16(), "answered");
     response
+}
+
+/// Whether a path, decoded, is UTF-8: every name of ours is.
+fn is_text(path: &str) -> bool {
+    let mut parts = path.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => bytes.extend(part.as_bytes()),
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
 }
 
 fn of_tasks() -> Routes {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::StatusCode;
 use punctual::{Afterwards, Found, Report, Reserved, TaskId, Timestamp, Token};
 use punctual_client::wire::{self, Json, ReportResult};
-use punctual_core::Epoch;
+use punctual_core::{Epoch, Limits};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -22,13 +22,14 @@ use super::list::page_limit;
 use super::reply::json;
 use super::tasks::retry;
 use super::view;
-use crate::app::Scheduler;
+use crate::app::{App, Scheduler};
 
 /// What a worker gets when it asks for more time and says nothing of how much.
 const TOUCH: Duration = Duration::from_secs(30);
 
 /// `POST /v1/queues/{queue}/reserve`
 pub async fn reserve(
+    State(app): State<App>,
     asker: Asker,
     Path(queue): Path<String>,
     ask::Body(bytes): ask::Body,
@@ -36,6 +37,12 @@ pub async fn reserve(
     let wire::Reserve { max, wait, ttr, worker: _ } = ask::body(&bytes)?;
     let (wait, ttr) = (wait.map(Duration::from).unwrap_or_default(), ttr.map(Duration::from));
     let reserved = asker.scheduler.reserve(&queue, max.unwrap_or(1) as usize, wait, ttr).await?;
+    // Whoever waited may have lost the key meanwhile: the tasks go back to where they were.
+    if !app.access().still_lets(&asker.who) {
+        let back = reserved.into_iter().map(|reserved| (reserved.token, Report::Released)).collect();
+        asker.scheduler.report_many(back).await;
+        return Err(Failure::new("key_invalid", "the key is not good any more: ask for a new one"));
+    }
     let now = asker.scheduler.now();
     let tasks = reserved.iter().map(|reserved| reserved_task(reserved, &queue, now)).collect();
     Ok(json(StatusCode::OK, &wire::Reserved { tasks }))
@@ -95,7 +102,14 @@ pub trait Says: DeserializeOwned {
 
 impl Says for wire::Ack {
     fn says(self, _: Timestamp) -> Result<(String, Report), Failure> {
-        Ok((self.token, Report::Done(self.result.map(Json::into_bytes).unwrap_or_default().into())))
+        let result: Bytes = self.result.map(Json::into_bytes).unwrap_or_default().into();
+        // The scheduler would give the task up for it. Whoever reports can still say something shorter.
+        let (bytes, max) = (result.len(), Limits::default().payload_max);
+        if bytes > max {
+            let detail = format!("the result has {bytes} bytes, and {max} is the most");
+            return Err(Failure::new("payload_too_large", format!("result: {detail}")).at("result", detail));
+        }
+        Ok((self.token, Report::Done(result)))
     }
 }
 

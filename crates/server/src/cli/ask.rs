@@ -6,7 +6,7 @@ use clap::Args;
 use punctual_client::Client;
 use serde::Serialize;
 
-use super::trouble::Trouble;
+use super::trouble::{Exit, Trouble};
 
 /// What all commands understand.
 #[derive(Args, Clone, Debug)]
@@ -79,6 +79,10 @@ pub fn print(text: &str) -> Result<(), Trouble> {
     match writeln!(io::stdout().lock(), "{}", text.trim_end_matches('\n')) {
         // Whoever reads has read enough (`| head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Trouble::failed(format!("cannot write to stdout: {error}"))),
+        // What was asked is done by then.
+        written => written.map_err(|error| {
+            let text = format!("cannot write to stdout: {error}; what was asked may be done all the same");
+            Trouble::new(Exit::Unknown, text)
+        }),
     }
 }

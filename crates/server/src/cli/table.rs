@@ -19,8 +19,20 @@ pub struct Text {
 
 impl<T: Into<String>> From<T> for Text {
     fn from(text: T) -> Text {
-        Text { text: text.into(), color: None }
+        Text { text: printable(text.into()), color: None }
     }
+}
+
+/// What others have named must not move the cursor, change colors or ring the bell: control characters are written out.
+fn printable(text: String) -> String {
+    let is_plain = |letter: char| letter == '\n' || !letter.is_control();
+    if text.chars().all(is_plain) {
+        return text;
+    }
+    let written = |letter: char| {
+        if is_plain(letter) { letter.to_string() } else { letter.escape_default().to_string() }
+    };
+    text.chars().map(written).collect()
 }
 
 /// A state in its color.

@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use punctual_client::Client;
-use punctual_client::wire::{EventQuery, NewKey, NewTask, PageQuery, RotateKey, Scope};
+use punctual_client::wire::{EventQuery, NewKey, NewTask, PageQuery, Reserve, RotateKey, Scope};
 use punctual_server::{Need, PATHS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -298,4 +298,33 @@ async fn a_stream_of_events_ends_with_its_key() {
     // What was on its way comes; then there is an end.
     let rest: Vec<_> = events.collect().await;
     assert!(rest.len() <= 2, "{rest:?}");
+}
+
+#[tokio::test]
+async fn a_worker_whose_key_is_revoked_while_it_waits_gets_nothing() {
+    let world = World::new().await;
+    let (_, admin) = key(&world.client, "default", &[Scope::Admin]).await;
+    let admin = world.client_with(&admin);
+    let (id, secret) = key(&admin, "default", &[Scope::Work]).await;
+    let worker = world.client_with(&secret);
+    let wish = Reserve { wait: Some(secs(20).into()), ..Reserve::default() };
+    let revoking = async {
+        // The worker asks first, on a connection that is open; what is made below wakes it.
+        worker.reserve("mail", &Reserve::default()).await.ok();
+        let waiting = tokio::spawn({
+            let worker = worker.clone();
+            async move { worker.reserve("mail", &wish).await }
+        });
+        for _ in 0..100 {
+            admin.list(&Default::default()).await.unwrap();
+        }
+        admin.revoke_key(&id).await.unwrap();
+        admin.create("mail", &NewTask::new()).await.unwrap();
+        waiting.await.unwrap()
+    };
+    assert_eq!(revoking.await.unwrap_err().code(), Some("key_invalid"));
+    let (_, other) = key(&admin, "default", &[Scope::Work]).await;
+    let wish = Reserve { wait: Some(secs(20).into()), ..Reserve::default() };
+    let got = world.client_with(&other).reserve("mail", &wish).await.unwrap();
+    assert_eq!(got.len(), 1, "the task went back");
 }

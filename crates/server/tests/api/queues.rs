@@ -31,6 +31,7 @@ async fn settings_are_put_patched_and_kept() {
 async fn a_queue_is_paused_purged_and_deleted() {
     let world = World::new().await;
     let tasks = vec![NewTask::new(); 3];
+    world.client.put_queue("mail", &Default::default()).await.unwrap();
     world.client.pause_queue("mail").await.unwrap();
     world.client.create_many("mail", &tasks).await.unwrap();
     let reserve = Reserve { max: Some(10), ..Reserve::default() };
@@ -110,4 +111,18 @@ async fn stats_when_counted(world: &World) -> serde_json::Value {
             return stats;
         }
     }
+}
+
+#[tokio::test]
+async fn a_queue_is_not_removed_by_whoever_knows_an_older_version() {
+    let world = World::new().await;
+    let path = "/v1/queues/q";
+    let made = world.ask("PUT", path, "{}").await;
+    let tag = made.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    world.ask("PATCH", path, r#"{"concurrency": 3}"#).await;
+    let refused = world.ask_with("DELETE", path, &[("if-match", tag)], b"").await;
+    assert_eq!(refused.problem(), (412, "queue_changed".to_owned()));
+    let there = world.ask("GET", path, "").await;
+    let tag = there.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    assert_eq!(world.ask_with("DELETE", path, &[("if-match", tag)], b"").await.status, 204);
 }

@@ -101,3 +101,22 @@ async fn one_bad_report_of_a_batch_spoils_no_other() {
     let whole = world.ask("POST", "/v1/queues/q/ack", r#"{"tasks": {}}"#).await;
     assert_eq!(whole.problem(), (422, "field_invalid".to_owned()));
 }
+
+#[tokio::test]
+async fn a_result_that_is_too_large_is_refused_and_the_task_stays_reserved() {
+    let world = World::new().await;
+    let made = world.ask("POST", "/v1/queues/q/tasks", "{}").await.json();
+    let path = format!("/v1/tasks/{}", made["id"].as_str().unwrap());
+    let reserved = world.ask("POST", "/v1/queues/q/reserve", "").await.json();
+    let token = &reserved["tasks"][0]["token"];
+    let large = format!(r#"{{"token": {token}, "result": "{}"}}"#, "x".repeat(256 * 1024));
+    let refused = world.ask("POST", &format!("{path}/ack"), &large).await;
+    assert_eq!(refused.problem(), (422, "payload_too_large".to_owned()));
+    assert_eq!(world.ask("GET", &path, "").await.json()["state"], "reserved");
+    let item =
+        format!(r#"{{"tasks": [{}]}}"#, large.replacen('{', &format!(r#"{{"id": {}, "#, made["id"]), 1));
+    let results = world.ask("POST", "/v1/queues/q/ack", &item).await.json();
+    assert_eq!(results["results"][0]["problem"]["code"], "payload_too_large", "{results}");
+    let short = format!(r#"{{"token": {token}, "result": "x"}}"#);
+    assert_eq!(world.ask("POST", &format!("{path}/ack"), &short).await.json()["state"], "succeeded");
+}

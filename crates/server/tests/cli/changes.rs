@@ -137,3 +137,34 @@ fn tasks_come_as_lines_and_one_that_is_refused_spoils_no_other() {
     server.run(&["task", "add", "q", "--ndjson", "/no/such/file"]).with(2);
     server.run(&["task", "add", "q", "--ndjson", "-", "--lane", "l"]).with(2);
 }
+
+/// Whoever gives a task its name must not rule the terminal of whoever lists it.
+#[test]
+fn control_characters_are_written_out() {
+    let server = Server::start();
+    let id =
+        server.run(&["task", "add", "mail", "--delay", "1h", "--name", "a\u{1b}]0;b\u{7}\u{9b}c"]).line();
+    for said in [server.run(&["task", "list"]).with(0), server.run(&["task", "get", &id]).with(0)] {
+        assert!(said.out.contains("a\\u{1b}]0;b\\u{7}\\u{9b}c"), "{said:#?}");
+        assert!(said.out.chars().all(|letter| letter == '\n' || !letter.is_control()), "{said:#?}");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_does_not_say_that_nothing_was_done() {
+    let server = Server::start();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut adding = server.command(&["task", "add", "mail", "--delay", "1h"]);
+    let added = adding.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+    let said = String::from_utf8_lossy(&added.stderr);
+    assert_eq!(added.status.code(), Some(7), "{said}");
+    assert!(said.contains("stdout"), "{said}");
+    assert!(server.run(&["task", "list"]).with(0).out.contains("mail"), "it was added");
+}
+
+#[test]
+fn a_queue_that_is_not_there_is_not_made_by_pausing_it() {
+    let server = Server::start();
+    server.run(&["queue", "pause", "typo"]).with(4);
+    server.run(&["queue", "get", "typo"]).with(4);
+}

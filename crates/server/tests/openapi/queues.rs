@@ -56,8 +56,9 @@ fn delete() -> Operation {
         "Remove a queue",
         "Only a queue without waiting tasks can be removed.",
     )
+    .if_match("queue_changed")
     .answers_as(204, "It is gone.", Value::Null)
-    .refuses(&["queue_changed", "queue_not_empty", "queue_not_found"])
+    .refuses(&["queue_not_empty", "queue_not_found"])
 }
 
 fn list() -> Operation {
