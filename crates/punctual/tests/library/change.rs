@@ -1,6 +1,6 @@
 //! Cancel, move, change, run now: each has one definite answer.
 
-use punctual::{EndState, Error, Failure, Job, NewTask, TaskId, TaskState};
+use punctual::{EndState, Error, Failure, Job, NewTask, Spec, TaskId, TaskState, Timestamp};
 
 use super::world::{Log, MemoryScheduler, World, id_of, live, notes, secs, task};
 
@@ -138,4 +138,26 @@ async fn an_id_survives_the_world_outside() {
     scheduler.cancel(text.parse().unwrap()).await.unwrap();
     let nonsense: Result<TaskId, Error> = "x".repeat(40).parse().map_err(Error::from);
     assert_eq!(nonsense.unwrap_err().code(), "task_id_invalid");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_with_a_move_is_checked_whole_before_anything_is_changed() {
+    let (world, log) = (World::new(), Log::default());
+    let scheduler = logging(&world, &log).await;
+    let id = id_of(&scheduler, task("before").after(secs(3600))).await;
+    let before = live(&scheduler, id).await;
+    let spec = Spec { payload: r#""after""#.into(), ..Spec::clone(&before.spec) };
+    let (soon, past) = (scheduler.now() + secs(60), Timestamp::from_secs(1));
+    let refused = scheduler.change_and_move(id, spec.clone(), past, before.revision).await;
+    assert!(matches!(refused, Err(Error::DueInPast)), "{refused:?}");
+    let expiring = Spec { expires_at: Some(soon), ..spec.clone() };
+    let refused = scheduler.change_and_move(id, expiring, soon, before.revision).await;
+    assert_eq!(refused.unwrap_err().code(), "expires_before_due");
+    let refused = scheduler.change_and_move(id, spec.clone(), soon, before.revision + 1).await;
+    assert!(matches!(refused, Err(Error::Outdated { revision: 1 })), "{refused:?}");
+    assert_eq!(live(&scheduler, id).await, before, "nothing was changed");
+    let changed = scheduler.change_and_move(id, spec, soon, before.revision).await.unwrap();
+    assert_eq!(changed.spec.at, soon);
+    scheduler.result(id).await.unwrap();
+    assert_eq!(log.lines(), ["after"]);
 }
