@@ -104,7 +104,7 @@ pub struct CallSettings {
     #[arg(long, value_name = "PORT", env = "PUNCTUAL_ALLOW_PORT", value_delimiter = ',')]
     #[serde(default, deserialize_with = "values")]
     pub allow_port: Option<Vec<PortRule>>,
-    /// A proxy through which the internet is called, such as http://proxy.internal:3128; networks of --allow-net and this
+    /// A proxy through which the internet is called, such as `http://proxy.internal:3128`; networks of --allow-net and this
     /// machine are called without it
     #[arg(long, value_name = "URL", env = "PUNCTUAL_PROXY", hide_env_values = true)]
     #[serde(default, deserialize_with = "value")]
