@@ -364,11 +364,7 @@ impl Node {
                     self.gate.withdraw(now, offer);
                 }
                 Effect::DeclineOffer(offer) => self.gate.undo(now, offer),
-                Effect::AdoptAttempt(token) => self.gate.adopted(now, fence.partition, token.id),
-                Effect::ForgetAttempt(token) => {
-                    self.gate.adopted_ended(now, fence.partition, token.id.seq);
-                    self.forget_attempt(fence.partition, token);
-                }
+                Effect::ForgetAttempt(token) => self.forget_attempt(fence.partition, token),
                 // Its start took so long to record that others may have the partition by now.
                 Effect::StartAttempt(attempt) if now.boot >= self.trusted_until => {
                     self.gate.ended(now, fence.partition, attempt.token.id.seq, Conduct::Neither);

@@ -153,14 +153,7 @@ impl Engine {
 
     /// An attempt of an earlier ownership may still be at work: wait for its report or for its lease to end. That
     /// report may be what the partition failed at, so failures are counted before it is heard again.
-    pub(super) fn adopt(
-        &mut self,
-        now: Now,
-        token: Token,
-        mut task: Task,
-        lease: Duration,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn adopt(&mut self, now: Now, token: Token, mut task: Task, lease: Duration) {
         if self.entries.find(task.id.seq).is_some() {
             return;
         }
@@ -173,7 +166,6 @@ impl Engine {
         }
         let slot = self.entries.insert(task);
         self.lend(slot, token, now.boot + lease);
-        out.push(Effect::AdoptAttempt(token));
     }
 
     /// Whoever runs the attempt has it until then.

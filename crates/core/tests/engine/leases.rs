@@ -456,28 +456,3 @@ fn a_worker_has_the_time_it_asked_for_since_when_its_owner_crashes() {
         ",
     );
 }
-
-#[test]
-fn what_workers_hold_counts_when_their_owner_has_crashed() {
-    check(
-        "
-        queue q timeout=20 running_max=2
-        0   accept a*4 due=0 worker
-        0   reserve q 4
-        1   crash
-        2   take_over
-        3   reserve q 4
-        23  reserve q 4
-        ",
-        "
-        0 start a1 #1
-        0 start a2 #1
-        22 stop a1 #1
-        22 stop a2 #1
-        22 postpone a1 to t32
-        22 postpone a2 to t32
-        23 start a3 #1
-        23 start a4 #1
-        ",
-    );
-}
