@@ -109,9 +109,9 @@ pub enum Created {
     Replaced(TaskId),
     /// A task of the same identity was there and stays.
     Kept(TaskId, WaitState),
-    /// A task of the same identity has ended, and will not run again.
+    /// A task of the same identity has ended, and will not run again; nobody minds.
     Ended(TaskId, EndState),
-    /// Refused: a task of the same identity is there, and may not be replaced.
+    /// Refused: a task of the same identity is there, or was, and may not be replaced.
     Conflict(TaskId),
     /// Refused: its time is too far in the past.
     Past,

@@ -126,7 +126,7 @@ pub enum OnConflict {
     Replace,
     /// The old one stays, and is returned.
     Keep,
-    /// The new one is refused.
+    /// The new one is refused, also if the old one has ended.
     Error,
 }
 

@@ -8,6 +8,7 @@ use super::change::Change;
 use super::retry::{Retry, RetryTwin};
 #[cfg(feature = "openapi")]
 use super::schema::{Headers, Method, SigningSecret, StatusPattern, Url};
+use super::select::View;
 use super::span::Span;
 use super::task::{State, Task};
 use super::time::Moment;
@@ -344,6 +345,9 @@ pub struct LaneQuery {
     /// Where the page begins: `next` of the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// How much of each head is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<View>,
 }
 
 /// A lane and its head.

@@ -164,7 +164,7 @@ two_way! {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         #[cfg_attr(feature = "openapi", schema(value_type = Headers))]
         pub headers: BTreeMap<String, String>,
-        /// What is sent: any JSON. Without it, the payload is sent.
+        /// What is sent: a string as its text, everything else as JSON. Without it, the payload is sent, as JSON.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         pub body: Option<Json>,
         /// What is sent: bytes, in place of `body`.

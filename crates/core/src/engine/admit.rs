@@ -13,7 +13,7 @@ use crate::facts::{Found, Query};
 use crate::id::TaskId;
 use crate::message::{Answer, Ask, AskNo, Created, Draft, Effect};
 use crate::queue::{OnConflict, Past};
-use crate::task::{EndState, Identity, Spec, Task, WaitState, WindowId};
+use crate::task::{EndState, EndedTask, Identity, Spec, Task, WaitState, WindowId};
 use crate::time::{Now, Timestamp};
 
 /// A create that is being recorded.
@@ -127,16 +127,21 @@ impl Engine {
         creation: &mut Creation,
         out: &mut Vec<Effect>,
     ) -> Created {
+        let on_conflict = draft.on_conflict;
+        let ended = |id, state| match on_conflict {
+            OnConflict::Replace | OnConflict::Keep => Created::Ended(id, state),
+            OnConflict::Error => Created::Conflict(id),
+        };
         let task = match found {
-            Found::Ended(ended) => return Created::Ended(ended.task.id, ended.end.state),
-            Found::Forgotten { id, state } => return Created::Ended(id, state),
+            Found::Ended(EndedTask { task, end }) => return ended(task.id, end.state),
+            Found::Forgotten { id, state } => return ended(id, state),
             Found::Live(task) => task,
         };
         let is_new = creation.tasks.iter().any(|new| new.id == task.id);
         if !is_new && self.expire_found(now, &task, out) {
-            return Created::Ended(task.id, EndState::Expired);
+            return ended(task.id, EndState::Expired);
         }
-        match draft.on_conflict {
+        match on_conflict {
             OnConflict::Keep => Created::Kept(task.id, task.state),
             OnConflict::Error => Created::Conflict(task.id),
             OnConflict::Replace => match creation.tasks.iter_mut().find(|new| new.id == task.id) {

@@ -73,7 +73,7 @@ fn what_has_ended_never_runs_again() {
         1 start a #1
         1 finish a
         2 answer accept b: ended a succeeded
-        3 answer accept c: ended a succeeded
+        3 answer accept c: conflict a
         ",
     );
 }

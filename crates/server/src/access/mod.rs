@@ -72,8 +72,10 @@ pub async fn door(app: &App, mut request: Request, next: Next) -> Response {
         Err(NoLine::Method) => return Failure::no_such_method(request.method()).into_response(),
     };
     let is_reserve = path.as_str() == RESERVE;
+    let takes_view = table::takes_view(path.as_str(), request.method());
+    let wants_all = wants_all(&request);
     let access = app.access();
-    let who = match access.admit(need, &request) {
+    let who = match access.admit(need, wants_all == Some(true), &request) {
         Ok(who) => who,
         Err(failure) => {
             if access.keys.are_needed() {
@@ -83,6 +85,10 @@ pub async fn door(app: &App, mut request: Request, next: Next) -> Response {
             return failure.into_response();
         }
     };
+    if wants_all.is_some() && !takes_view {
+        let detail = "view: no tasks are shown here, or always in the same way";
+        return Failure::new("query_invalid", detail).into_response();
+    }
     request.extensions_mut().insert(who.clone());
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
@@ -122,10 +128,10 @@ async fn change(app: App, who: Who, mut request: Request, next: Next) -> Respons
 }
 
 impl Access {
-    fn admit(&self, need: Need, request: &Request) -> Result<Who, Failure> {
+    fn admit(&self, need: Need, sees_payloads: bool, request: &Request) -> Result<Who, Failure> {
         let Need::Scope(scope) = need else { return Ok(Who(None)) };
         let who = self.who(request)?;
-        for scope in [Some(scope), sees_payloads(request).then_some(Scope::Payloads)].into_iter().flatten() {
+        for scope in [Some(scope), sees_payloads.then_some(Scope::Payloads)].into_iter().flatten() {
             if !who.scopes().has(scope) {
                 let detail = format!("this needs a key with the scope `{scope}`");
                 return Err(Failure::new("scope_missing", detail));
@@ -181,12 +187,12 @@ impl Access {
     }
 }
 
-/// Whether somebody asks for what tasks carry. Read as the query itself is read, whatever way it is written.
-fn sees_payloads(request: &Request) -> bool {
-    let query = request.uri().query().unwrap_or_default();
-    query.contains('=')
-        && url::form_urlencoded::parse(query.as_bytes())
-            .any(|(name, value)| name == "view" && value == "full")
+/// Whether somebody asks for what tasks carry, if a query says how much of them is to be shown. Read as the query itself
+/// is read, whatever way it is written.
+fn wants_all(request: &Request) -> Option<bool> {
+    let query = request.uri().query().filter(|query| query.contains('='))?;
+    let views = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "view");
+    views.map(|(_, value)| value == "full").reduce(|one, other| one || other)
 }
 
 fn text_of(request: &Request) -> Option<&str> {

@@ -77,6 +77,20 @@ pub const PATHS: &[(&str, &[(&str, Need)])] = &[
     ("/v1/tasks:run", &[("POST", WRITE)]),
 ];
 
+/// What is answered with tasks: as much of each is shown as `view` says.
+const WITH_VIEW: &[(&str, &[&str])] = &[
+    ("/v1/lanes", &["GET"]),
+    ("/v1/queues/{queue}/tasks", &["POST"]),
+    ("/v1/tasks", &["GET"]),
+    ("/v1/tasks/{id}", &["GET", "PATCH", "POST"]),
+];
+
+/// Whether `view` means something there.
+pub fn takes_view(path: &str, method: &Method) -> bool {
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    WITH_VIEW.iter().any(|(known, methods)| *known == path && methods.contains(&method))
+}
+
 static BY_PATH: LazyLock<FxHashMap<&str, &[(&str, Need)]>> =
     LazyLock::new(|| PATHS.iter().copied().collect());
 

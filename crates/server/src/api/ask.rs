@@ -49,6 +49,18 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// Whether a request asks for all of the tasks that it is answered with.
+pub struct Full(pub bool);
+
+impl<S: Sync> FromRequestParts<S> for Full {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Full, Failure> {
+        let Query(query) = Query::<wire::ViewQuery>::from_request_parts(parts, state).await?;
+        Ok(Full(query.view == Some(wire::View::Full)))
+    }
+}
+
 /// The task that a path names.
 pub struct Task(pub TaskId);
 

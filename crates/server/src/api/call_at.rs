@@ -31,10 +31,10 @@ async fn make(app: &App, asker: &Asker, headers: &HeaderMap, bytes: &Bytes) -> R
     let call: CallAt = ask::body(bytes)?;
     let queue = call.queue.clone().unwrap_or_else(|| QUEUE.to_owned());
     let (url, verb) = (call.url.clone(), call.verb.clone().unwrap_or_else(|| "POST".to_owned()));
-    let drafter = drafter(app, &asker.scheduler, &queue, surroundings(headers)).await?;
+    let drafter = drafter(app, &asker.scheduler, &queue, false, surroundings(headers)).await?;
     let drafted = drafter.draft(task_of(call))?;
     let scheduled = asker.scheduler.schedule(drafted.task).await?;
-    let (status, task) = answered(&asker.scheduler, scheduled, drafted.preview).await?;
+    let (status, task) = answered(&asker.scheduler, scheduled, drafted.preview, false).await?;
     let place = HeaderValue::from_str(&format!("/schedule/{}", task.id));
     let mut response = json(status, &call_of(task, url, verb));
     if let Ok(place) = place {

@@ -10,7 +10,7 @@ use punctual::{Found, Scheduled, TaskView};
 use punctual_client::wire::{self, BATCH_MAX, CreateResult, Creation};
 use punctual_core::QueueId;
 
-use super::ask::{self, Asker, refuse_dots, surroundings, wants_minimal};
+use super::ask::{self, Asker, Full, refuse_dots, surroundings, wants_minimal};
 use super::draft::{Drafted, Drafter, Surroundings};
 use super::failure::Failure;
 use super::lines;
@@ -25,19 +25,21 @@ pub async fn create(
     State(app): State<App>,
     asker: Asker,
     Path(queue): Path<String>,
+    Full(full): Full,
     request: Request,
 ) -> Result<Response, Failure> {
     let headers = request.headers().clone();
     // To give the same answer again, one must know the whole request: so with a key it is not a stream.
     if is_lines(&headers)? && !has_key(&headers) {
-        return Box::pin(lines::create(app, asker, queue, request)).await;
+        return Box::pin(lines::create(app, asker, queue, full, request)).await;
     }
     let ask::Body(body) = ask::Body::from_request(request, &app).await?;
-    let made = make(&app, &asker.scheduler, &queue, &headers, &body);
+    let made = make(&app, &asker.scheduler, &queue, full, &headers, &body);
     if !has_key(&headers) {
         return made.await;
     }
-    let path = format!("/v1/queues/{queue}/tasks");
+    // What was answered in full is not for whoever asks for less: that takes another scope.
+    let path = format!("/v1/queues/{queue}/tasks{}", if full { "?view=full" } else { "" });
     Box::pin(once(&asker.scheduler, &headers, &path, &body, made)).await
 }
 
@@ -45,25 +47,28 @@ async fn make(
     app: &App,
     scheduler: &Scheduler,
     queue: &str,
+    full: bool,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response, Failure> {
-    let drafter = drafter(app, scheduler, queue, surroundings(headers)).await?;
+    let drafter = drafter(app, scheduler, queue, full, surroundings(headers)).await?;
     let minimal = wants_minimal(headers);
     if is_lines(headers)? {
         let lines: Vec<&[u8]> = body.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).collect();
         refuse_too_many_to_keep(headers, lines.len())?;
+        refuse_too_much(headers, full, lines.len())?;
         let drafted = batch(lines.len(), lines.into_iter(), &drafter)?;
-        return Ok(lines_of(&Box::pin(schedule_many(scheduler, drafted, minimal)).await));
+        return Ok(lines_of(&Box::pin(schedule_many(scheduler, drafted, full, minimal)).await));
     }
     match Creation::read(body)? {
-        Creation::One(task) => one(scheduler, drafter.draft(*task)?, minimal).await,
+        Creation::One(task) => one(scheduler, drafter.draft(*task)?, full, minimal).await,
         Creation::Many(tasks) => {
             let texts = tasks.iter().map(|task| task.get().as_bytes());
             refuse_too_many_to_keep(headers, tasks.len())?;
+            refuse_too_much(headers, full, tasks.len())?;
             let drafted = batch(tasks.len(), texts, &drafter)?;
             // Boxed, so that a request for one task does not carry the room for many.
-            let results = Box::pin(schedule_many(scheduler, drafted, minimal)).await;
+            let results = Box::pin(schedule_many(scheduler, drafted, full, minimal)).await;
             Ok(json(StatusCode::OK, &wire::Results { results }))
         }
     }
@@ -74,6 +79,7 @@ pub async fn drafter<'a>(
     app: &'a App,
     scheduler: &Scheduler,
     queue: &'a str,
+    full: bool,
     surroundings: Surroundings,
 ) -> Result<Drafter<'a>, Failure> {
     refuse_dots(queue)?;
@@ -83,14 +89,20 @@ pub async fn drafter<'a>(
         None => (Arc::new(Extras::default()), punctual::Priority::default().level()),
     };
     let (surroundings, _span) = app.spans().creating(queue, surroundings);
-    Ok(Drafter { queue, extras, guard: app.guard(), now: scheduler.now(), priority, surroundings, _span })
+    let now = scheduler.now();
+    Ok(Drafter { queue, extras, guard: app.guard(), now, priority, full, surroundings, _span })
 }
 
 /// Schedules one task, and answers with it.
-pub async fn one(scheduler: &Scheduler, drafted: Drafted, minimal: bool) -> Result<Response, Failure> {
+async fn one(
+    scheduler: &Scheduler,
+    drafted: Drafted,
+    full: bool,
+    minimal: bool,
+) -> Result<Response, Failure> {
     let Drafted { task, preview } = drafted;
     let scheduled = scheduler.schedule(task).await?;
-    let (status, task) = answered(scheduler, scheduled, preview).await?;
+    let (status, task) = answered(scheduler, scheduled, preview, full).await?;
     let place = HeaderValue::from_str(&format!("/v1/tasks/{}", task.id));
     let revision = u64::from(task.revision);
     let mut response = match minimal {
@@ -108,13 +120,14 @@ pub async fn answered(
     scheduler: &Scheduler,
     scheduled: Scheduled,
     preview: wire::Task,
+    full: bool,
 ) -> Result<(StatusCode, wire::Task), Failure> {
     let id = scheduled.id();
     if let Scheduled::New(_) = scheduled {
         return Ok((StatusCode::CREATED, wire::Task { id: id.to_string(), ..preview }));
     }
     let queue = preview.queue.clone();
-    let there = scheduler.find(id).await?.and_then(|found| view::task(&found, &queue, false));
+    let there = scheduler.find(id).await?.and_then(|found| view::task(&found, &queue, full));
     Ok((StatusCode::OK, there.unwrap_or_else(|| forgotten(&scheduled, preview))))
 }
 
@@ -141,6 +154,22 @@ pub fn refuse_too_many(count: usize) -> Result<(), Failure> {
     }
 }
 
+/// So many tasks are shown with what they carry, as on a page of a list.
+const FULL_MAX: usize = 1_000;
+
+/// Those that are there already may carry much more than was sent.
+fn refuse_too_much(headers: &HeaderMap, full: bool, count: usize) -> Result<(), Failure> {
+    if full && has_key(headers) {
+        let detail = "view: the answer to an Idempotency-Key is kept, and that of a batch without payloads";
+        return Err(Failure::new("query_invalid", detail));
+    }
+    if full && count > FULL_MAX {
+        let detail = format!("{count} tasks are too many to show all of each: {FULL_MAX} is the most");
+        return Err(Failure::new("body_too_large", detail));
+    }
+    Ok(())
+}
+
 fn batch<'a>(
     count: usize,
     tasks: impl Iterator<Item = &'a [u8]>,
@@ -154,6 +183,7 @@ fn batch<'a>(
 pub async fn schedule_many(
     scheduler: &Scheduler,
     drafted: Vec<Result<Drafted, Failure>>,
+    full: bool,
     minimal: bool,
 ) -> Vec<CreateResult> {
     let (mut tasks, mut results, mut previews) = (Vec::new(), Vec::new(), Vec::new());
@@ -173,7 +203,7 @@ pub async fn schedule_many(
             Ok(Scheduled::New(id)) if minimal => {
                 CreateResult { status: 201, id: Some(id.to_string()), ..CreateResult::default() }
             }
-            Ok(scheduled) => match answered(scheduler, scheduled, preview).await {
+            Ok(scheduled) => match answered(scheduler, scheduled, preview, full).await {
                 Ok((status, task)) => done(status, task, minimal),
                 Err(failure) => failed(failure),
             },

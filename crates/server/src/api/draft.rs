@@ -8,6 +8,7 @@ use punctual::{NewTask, OnConflict, RetryPolicy, Target, Timestamp, Waits};
 use punctual_client::wire::{self, Retry, RetryPreset, Time, TimeProblem};
 
 use super::failure::Failure;
+use super::view;
 use crate::call::{Call, Guard};
 use crate::delivery::Delivery;
 use crate::extras::Extras;
@@ -34,6 +35,8 @@ pub struct Drafter<'a> {
     pub now: Timestamp,
     /// The priority that its tasks have when they name none.
     pub priority: u8,
+    /// Whether all of its tasks is shown, or not what they carry.
+    pub full: bool,
     /// What the request says besides.
     pub surroundings: Surroundings,
     /// Goes on for as long as this.
@@ -59,6 +62,7 @@ impl Drafter<'_> {
         let (target, payload, delivery) = self.target(&mut task)?;
         let timeout = task.timeout.or_else(|| task.http.as_ref().and_then(|http| http.timeout));
         let kind = kind(&target);
+        let all = self.full.then(|| (target.clone(), payload.clone(), delivery.clone(), retry.clone()));
         let mut new = NewTask::to(target).queue(self.queue).at(at).payload_bytes(payload);
         if delivery != Delivery::default() {
             new = new.delivery(delivery.encode());
@@ -97,6 +101,12 @@ impl Drafter<'_> {
             callback: None,
             result: None,
             retry: None,
+        };
+        let preview = match all {
+            Some((target, payload, delivery, retry)) => {
+                view::with_all(preview, &target, &payload, delivery, retry.as_ref())
+            }
+            None => preview,
         };
         Ok(Drafted { task: new, preview })
     }

@@ -21,7 +21,9 @@ pub async fn list(asker: Asker, Query(query): Query<wire::LaneQuery>) -> Result<
         return Err(Failure::new("query_invalid", "blocked: only lanes that are blocked can be listed"));
     }
     let limit = page_limit(query.limit)?;
-    let (heads, next) = blocked_heads(&asker.scheduler, query.queue, query.cursor.as_deref(), limit).await?;
+    let full = query.view == Some(wire::View::Full);
+    let cursor = query.cursor.as_deref();
+    let (heads, next) = blocked_heads(&asker.scheduler, query.queue, cursor, limit, full).await?;
     let lanes = heads.into_iter().filter_map(|head| {
         let (queue, lane) = (head.queue.clone(), head.lane.clone()?);
         Some(wire::Lane { queue, lane, blocked: true, head: Some(head) })

@@ -28,11 +28,17 @@ const BATCH: usize = 1_000;
 const ANSWERS_KEPT: usize = 64;
 
 /// Makes a task of each line, and answers with a line for each.
-pub async fn create(app: App, asker: Asker, queue: String, request: Request) -> Result<Response, Failure> {
+pub async fn create(
+    app: App,
+    asker: Asker,
+    queue: String,
+    full: bool,
+    request: Request,
+) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let held = parts.extensions.get::<Held>().cloned().unwrap_or_default();
     let minimal = wants_minimal(&parts.headers);
-    let stream = Stream { queue, minimal, headers: parts.headers, app, asker, held };
+    let stream = Stream { queue, full, minimal, headers: parts.headers, app, asker, held };
     // What is wrong with the queue is wrong with every line.
     stream.drafter().await?;
     let (answers, answered) = mpsc::channel(ANSWERS_KEPT);
@@ -51,13 +57,15 @@ struct Stream {
     asker: Asker,
     queue: String,
     headers: HeaderMap,
+    full: bool,
     minimal: bool,
     held: Held,
 }
 
 impl Stream {
     async fn drafter(&self) -> Result<Drafter<'_>, Failure> {
-        drafter(&self.app, &self.asker.scheduler, &self.queue, surroundings(&self.headers)).await
+        let surroundings = surroundings(&self.headers);
+        drafter(&self.app, &self.asker.scheduler, &self.queue, self.full, surroundings).await
     }
 
     /// Ends with the body, or when nobody reads the answers any more. If it ends before that, the answer breaks off:
@@ -110,7 +118,7 @@ impl Stream {
         let results = match self.drafter().await {
             Ok(drafter) => {
                 let drafted = lines.into_iter().map(|line| drafter.draft(wire::read(&line?)?));
-                schedule_many(&self.asker.scheduler, drafted.collect(), self.minimal).await
+                schedule_many(&self.asker.scheduler, drafted.collect(), self.full, self.minimal).await
             }
             Err(Failure(problem)) => lines.iter().map(|_| failed(Failure(problem.clone()))).collect(),
         };

@@ -200,11 +200,12 @@ pub async fn blocked_heads(
     queue: Option<String>,
     cursor: Option<&str>,
     limit: usize,
+    full: bool,
 ) -> Result<(Vec<wire::Task>, Option<String>), Failure> {
     let state = Some(wire::State::Blocked);
     let listing = Listing::of(&wire::Filter { queue, state, ..wire::Filter::default() })?;
     let (views, next) = listing.page(scheduler, Cursor::given(cursor)?, limit).await?;
-    let tasks = views.iter().filter_map(|found| shown(scheduler, found, false)).collect();
+    let tasks = views.iter().filter_map(|found| shown(scheduler, found, full)).collect();
     Ok((tasks, next.map(Cursor::text)))
 }
 

@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use punctual::{Error, Found, Spec, Target, Task, TaskId, TaskState, TaskView};
 use punctual_client::wire::{self, Change};
 
-use super::ask::{self, Asker, Query, if_match, task_id};
+use super::ask::{self, Asker, Full, Query, if_match, task_id};
 use super::draft::{body, call_of, due, moment, payload, retry_policy};
 use super::failure::Failure;
 use super::reply::{json, tagged};
@@ -22,12 +22,7 @@ use crate::delivery::Delivery;
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// `GET /v1/tasks/{id}`
-pub async fn get(
-    asker: Asker,
-    ask::Task(id): ask::Task,
-    Query(query): Query<wire::ViewQuery>,
-) -> Result<Response, Failure> {
-    let full = query.view == Some(wire::View::Full);
+pub async fn get(asker: Asker, ask::Task(id): ask::Task, Full(full): Full) -> Result<Response, Failure> {
     show(&asker.scheduler, id, full, StatusCode::OK).await
 }
 
@@ -76,7 +71,12 @@ pub async fn cancel(asker: Asker, ask::Task(id): ask::Task, headers: HeaderMap) 
 }
 
 /// `POST /v1/tasks/{id}:run` and `:retry`
-pub async fn act(asker: Asker, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, Failure> {
+pub async fn act(
+    asker: Asker,
+    Path(path): Path<String>,
+    Full(full): Full,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     let (id, verb) = name_and_verb(&path, TASK_VERBS)?;
     let id = task_id(&asker.scheduler, id)?;
     claim(&asker.scheduler, id, &headers).await?;
@@ -84,7 +84,7 @@ pub async fn act(asker: Asker, Path(path): Path<String>, headers: HeaderMap) -> 
         TaskVerb::Run => asker.scheduler.run_now(id).await?,
         TaskVerb::Retry => retry(&asker.scheduler, id).await?,
     };
-    Ok(changed(&asker.scheduler, task))
+    Ok(changed(&asker.scheduler, task, full))
 }
 
 /// Tries a task again that has failed. One that only waits for its time must not start before it.
@@ -99,11 +99,11 @@ pub async fn retry(scheduler: &Scheduler, id: TaskId) -> Result<Task, Failure> {
     }
 }
 
-fn changed(scheduler: &Scheduler, task: Task) -> Response {
+fn changed(scheduler: &Scheduler, task: Task, full: bool) -> Response {
     let queue = scheduler.queue_of(task.id).unwrap_or_default();
     let revision = u64::from(task.revision);
     let view = TaskView { found: Found::Live(task), running: None };
-    let task = view::task(&view, &queue, false);
+    let task = view::task(&view, &queue, full);
     tagged(StatusCode::OK, revision, &task)
 }
 
@@ -144,6 +144,7 @@ pub async fn patch(
     State(app): State<App>,
     asker: Asker,
     ask::Task(id): ask::Task,
+    Full(full): Full,
     headers: HeaderMap,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
@@ -175,7 +176,7 @@ pub async fn patch(
         None if is_changed => scheduler.change(id, spec, task.revision).await?,
         None => task,
     };
-    Ok(changed(scheduler, task))
+    Ok(changed(scheduler, task, full))
 }
 
 fn check_call(app: &App, field: &str, call: &Call) -> Result<(), Failure> {

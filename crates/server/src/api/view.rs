@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use punctual::{EndedTask, Found, RetryPolicy, Spec, Target, Task, TaskState, TaskView, Waits};
+use punctual::{EndedTask, Found, RetryPolicy, Target, Task, TaskState, TaskView, Waits};
 use punctual_client::wire::{self, Json, Retry, RetryPreset, RetryRule};
 
 use super::draft::{kind, moment_of};
@@ -67,12 +67,21 @@ fn shown(task: &Task, state: wire::State, queue: &str, full: bool) -> wire::Task
         result: None,
         retry: None,
     };
-    if full { with_all(plain, spec) } else { plain }
+    if !full {
+        return plain;
+    }
+    let delivery = Delivery::decode(&spec.delivery).unwrap_or_default();
+    with_all(plain, &spec.target, &spec.payload, delivery, spec.retry.as_ref())
 }
 
 /// What is shown only to those who ask for it: it may be large, or nobody's business.
-fn with_all(task: wire::Task, spec: &Spec) -> wire::Task {
-    let Delivery { call, callback } = Delivery::decode(&spec.delivery).unwrap_or_default();
+pub fn with_all(
+    task: wire::Task,
+    target: &Target,
+    payload: &Bytes,
+    Delivery { call, callback }: Delivery,
+    policy: Option<&RetryPolicy>,
+) -> wire::Task {
     let http = call.map(|call| wire::Http {
         url: call.url,
         method: Some(call.method),
@@ -81,12 +90,12 @@ fn with_all(task: wire::Task, spec: &Spec) -> wire::Task {
         body_base64: None,
         timeout: call.timeout.map(Into::into),
     });
-    let handler = match &spec.target {
+    let handler = match target {
         Target::Handler(name) => Some(name.to_string()),
         Target::Destination(_) | Target::Worker => None,
     };
-    let (payload, payload_base64) = carried(&spec.payload);
-    let retry = spec.retry.as_ref().map(retry);
+    let (payload, payload_base64) = carried(payload);
+    let retry = policy.map(retry);
     wire::Task { payload, payload_base64, http, handler, callback, retry, ..task }
 }
 

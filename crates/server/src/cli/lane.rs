@@ -61,7 +61,7 @@ fn said(head: &Progress, what: &str) -> String {
 async fn list(remote: &Remote, queue: Option<String>) -> Outcome {
     let client = remote.client()?;
     let mut all = LanePage::default();
-    let mut query = LaneQuery { queue, blocked: Some(true), limit: Some(1000), cursor: None };
+    let mut query = LaneQuery { queue, blocked: Some(true), limit: Some(1000), ..LaneQuery::default() };
     loop {
         let page = remote.heard(client.lanes(&query).await)?;
         all.lanes.extend(page.lanes);

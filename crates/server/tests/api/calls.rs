@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use punctual_client::wire::{Change, Http, HttpTarget, NewTask, QueueSettings, QueueTarget, State};
+use serde_json::json;
 use standardwebhooks::Webhook;
 
 use super::world::{Target, World, secs};
@@ -31,6 +32,31 @@ async fn four_fields_schedule_a_call_and_it_arrives() {
     let result = world.client.result(&id, secs(10)).await.unwrap();
     assert_eq!(result.state, State::Succeeded);
     assert_eq!(world.ask("GET", &format!("/schedule/{id}"), "").await.json()["status"], "Done");
+}
+
+#[tokio::test]
+async fn a_payload_arrives_as_the_json_it_is_and_a_body_of_text_as_its_text() {
+    let (world, mut target) = (World::new().await, Target::answering(StatusCode::OK).await);
+    let of_queue = json!({"target": {"http": {"url": target.url}}}).to_string();
+    world.ask("PUT", "/v1/queues/hooks", &of_queue).await;
+    let json = Some("application/json");
+    for (task, body, content_type) in [
+        (json!({"payload": "text", "http": {"url": target.url}}), "\"text\"", json),
+        (json!({"payload": "text"}), "\"text\"", json),
+        (json!({"http": {"url": target.url, "body": "text"}}), "text", None),
+        (json!({"http": {"url": target.url, "body": "{\"a\":1}"}}), "{\"a\":1}", json),
+        (json!({"payload": {"a": 1}, "http": {"url": target.url}}), "{\"a\":1}", json),
+        (json!({"http": {"url": target.url, "body": {"a": 1}}}), "{\"a\":1}", json),
+        (json!({"payload_base64": "dGV4dA==", "http": {"url": target.url}}), "text", None),
+        (json!({"http": {"url": target.url, "body_base64": "dGV4dA=="}}), "text", None),
+    ] {
+        let made = world.ask("POST", "/v1/queues/hooks/tasks", &task.to_string()).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let call = target.next().await;
+        assert_eq!(std::str::from_utf8(&call.body), Ok(body), "{task}");
+        let found = call.headers.get("content-type").map(|value| value.to_str().unwrap());
+        assert_eq!(found, content_type, "{task}");
+    }
 }
 
 #[tokio::test]

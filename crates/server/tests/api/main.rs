@@ -20,5 +20,6 @@ mod revisions;
 mod tasks;
 mod telling;
 mod tls;
+mod views;
 mod work;
 mod world;

@@ -90,6 +90,31 @@ async fn the_same_unique_key_is_the_same_task() {
 }
 
 #[tokio::test]
+async fn a_task_that_has_ended_is_still_there_for_whoever_minds() {
+    let world = World::at("2030-01-01T00:00:00Z").await;
+    let task = |on_conflict: &str| {
+        json!({"at": "2030-01-01T01:00:00Z", "unique_key": "k", "on_conflict": on_conflict}).to_string()
+    };
+    let first = world.ask("POST", "/v1/queues/mail/tasks", &task("error")).await.json();
+    let path = format!("/v1/tasks/{}", first["id"].as_str().unwrap());
+    world.ask("DELETE", &path, "").await;
+    // After a day no more is remembered of it than its end.
+    for by in ["1s", "3d"] {
+        world.ask("POST", "/v1/clock:advance", &json!({"by": by}).to_string()).await;
+        let refused = world.ask("POST", "/v1/queues/mail/tasks", &task("error")).await;
+        assert_eq!(refused.problem(), (409, "task_exists".to_owned()), "{by}");
+        assert!(refused.body.contains(first["id"].as_str().unwrap()), "{}", refused.body);
+        let batch = format!(r#"{{"tasks": [{}]}}"#, task("error"));
+        let results = world.ask("POST", "/v1/queues/mail/tasks", &batch).await.json();
+        assert_eq!(results["results"][0]["problem"]["code"], "task_exists", "{results}");
+        for on_conflict in ["replace", "keep"] {
+            let there = world.ask("POST", "/v1/queues/mail/tasks", &task(on_conflict)).await;
+            assert_eq!((there.status, &there.json()["state"]), (200, &json!("cancelled")), "{on_conflict}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn tasks_are_listed_a_page_at_a_time_and_changed_by_filter() {
     let world = World::new().await;
     let tasks: Vec<NewTask> = (0..25).map(|n| later().name(format!("n{}", n % 5))).collect();

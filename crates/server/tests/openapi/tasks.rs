@@ -68,6 +68,7 @@ fn create() -> Operation {
     });
     let prefer = json!({"type": "string", "enum": ["return=minimal"]});
     once(operation)
+        .query::<wire::ViewQuery>()
         .header("Prefer", &prefer, "Answers have only ids.")
         .body_as(body)
         .answers_as(201, "The task is made.", task)
@@ -143,6 +144,7 @@ fn get() -> Operation {
 fn patch() -> Operation {
     let about = "Moves a task or changes it, while no attempt is live. What is left out stays; `null` takes away what is optional.";
     Operation::new("patch", "/v1/tasks/{id}", "patchTask", "Change a task", about)
+        .query::<wire::ViewQuery>()
         .if_match("task_changed")
         .body::<wire::Patch>(false)
         .answers::<wire::Task>(200, "The task, changed.")
@@ -176,6 +178,7 @@ fn cancel() -> Operation {
 
 fn run() -> Operation {
     Operation::new("post", "/v1/tasks/{id}:run", "runTask", "Make a task due now", "")
+        .query::<wire::ViewQuery>()
         .if_match("task_changed")
         .answers::<wire::Task>(200, "The task, due now.")
         .tagged(&[200])
@@ -185,6 +188,7 @@ fn run() -> Operation {
 fn retry() -> Operation {
     let about = "Tries a dead or blocked task again, with a fresh count of attempts; one that waits for its next attempt has it now.";
     Operation::new("post", "/v1/tasks/{id}:retry", "retryTask", "Try a task again", about)
+        .query::<wire::ViewQuery>()
         .if_match("task_changed")
         .answers::<wire::Task>(200, "The task, due now.")
         .tagged(&[200])
