@@ -6,6 +6,7 @@ use bytes::Bytes;
 use punctual_core::{QueueId, QueueSettings, Refusal, Timestamp};
 use punctual_store::{Cause, MapEntry, Store, StoreError, Swap};
 use rustc_hash::FxHashMap;
+use tokio::sync::watch;
 
 use crate::Error;
 use crate::stored_queue::{decode, encode};
@@ -43,6 +44,8 @@ pub(crate) type Changed = (QueueSettings, Bytes);
 pub(crate) struct Directory<S> {
     store: Arc<S>,
     known: RwLock<Known>,
+    /// Tells those who wait for a queue to be made that they should look again.
+    news: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -54,7 +57,7 @@ struct Known {
 
 impl<S: Store> Directory<S> {
     pub fn new(store: Arc<S>) -> Directory<S> {
-        Directory { store, known: RwLock::default() }
+        Directory { store, known: RwLock::default(), news: watch::Sender::default() }
     }
 
     /// Reads the queues of all namespaces, so that each begins with its settings and not with the defaults.
@@ -97,6 +100,16 @@ impl<S: Store> Directory<S> {
     /// A queue that this process has met.
     pub fn met(&self, namespace: &str, name: &str) -> Option<Queue> {
         self.known().queues.get(namespace)?.get(name).cloned()
+    }
+
+    /// Changes whenever a queue is met for the first time.
+    pub fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
+    /// Has those look again who wait for a queue.
+    pub fn look_again(&self) {
+        self.news.send_replace(());
     }
 
     /// The numbers of a namespace's queues that this process has met, in order; `None` if it has met no others.
@@ -211,8 +224,12 @@ impl<S: Store> Directory<S> {
         if let Some(newer) = queues.get(name).filter(|known| known.version > queue.version) {
             return newer.clone();
         }
-        queues.insert(called.name.clone(), queue.clone());
+        let is_new = queues.insert(called.name.clone(), queue.clone()).is_none();
         known.names.insert(queue.id, called);
+        drop(known);
+        if is_new {
+            self.look_again();
+        }
         queue
     }
 }

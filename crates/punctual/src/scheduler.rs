@@ -308,6 +308,7 @@ impl<S: Store> Scheduler<S> {
     /// (which does not count as an attempt), and gives everything up. Asked again, the shorter drain counts.
     pub async fn stop(&self, drain: Duration) -> Result<(), Error> {
         self.inner.stopping.store(true, Ordering::Relaxed);
+        self.inner.directory.look_again();
         let (reply, stopped) = oneshot::channel();
         if self.inner.commands.send(Command::Stop { drain, reply }).await.is_ok() {
             // Without an answer the loop has ended before it could answer, which is all we want.

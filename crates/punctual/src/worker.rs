@@ -8,6 +8,7 @@ use punctual_core::{EndState, Outcome, Refusal, Spec, Timestamp, Token, WaitStat
 use punctual_store::Store;
 use tokio::sync::oneshot;
 
+use crate::directory::Queue;
 use crate::error::Error;
 use crate::scheduler::Scheduler;
 use crate::shell::{Command, Reserve};
@@ -84,7 +85,7 @@ pub struct Afterwards {
 
 impl<S: Store> Scheduler<S> {
     /// Tasks of a queue for a worker: at most `max`, and as soon as there is one. Waits for the first for as long as `wait`,
-    /// and then answers with none. The worker has `time_to_run` for each, or what the task or its queue says.
+    /// and then answers with none; so it does for a queue that is not there, which may be made meanwhile. The worker has `time_to_run` for each, or what the task or its queue says.
     pub async fn reserve(
         &self,
         queue: &str,
@@ -93,11 +94,7 @@ impl<S: Store> Scheduler<S> {
         time_to_run: Option<Duration>,
     ) -> Result<Vec<Reserved>, Error> {
         check_reserve(max, wait, time_to_run)?;
-        let queue = match self.queue_if_there(queue).await? {
-            Some(queue) => queue,
-            // It may be made while we wait: whoever reserves first is no less welcome.
-            None => self.make_queue(queue).await?,
-        };
+        let Some((queue, wait)) = self.queue_within(wait, queue).await? else { return Ok(Vec::new()) };
         let (reply, reserved) = oneshot::channel();
         let reserve = Reserve { queue: queue.id, max, wait, time_to_run, reply };
         self.tell(Command::Reserve(reserve)).await?;
@@ -108,6 +105,31 @@ impl<S: Store> Scheduler<S> {
             time_to_run: attempt.timeout,
         });
         Ok(reserved.collect())
+    }
+
+    /// The queue of that name, and how much is left of the wait when it is there. Whoever comes before the first task is
+    /// no less welcome; but a name that is mistyped must not become a queue.
+    async fn queue_within(&self, wait: Duration, name: &str) -> Result<Option<(Queue, Duration)>, Error> {
+        if let Some(queue) = self.queue_if_there(name).await? {
+            return Ok(Some((queue, wait)));
+        }
+        let (directory, mut news) = (&self.inner.directory, self.inner.directory.news());
+        let begun = self.inner.clock.now().boot;
+        let made = async {
+            loop {
+                self.refuse_when_stopping()?;
+                if let Some(queue) = directory.met(&self.namespace, name) {
+                    return Ok(queue);
+                }
+                tokio::select! {
+                    _ = news.changed() => {}
+                    () = self.inner.commands.closed() => return Err(Error::Stopped),
+                }
+            }
+        };
+        let Ok(made) = tokio::time::timeout(wait, made).await else { return Ok(None) };
+        let waited = self.inner.clock.now().boot.since(begun);
+        Ok(Some((made?, wait.saturating_sub(waited))))
     }
 
     /// Says how attempts of a worker went; answers for each in turn, when it is on record.

@@ -22,6 +22,7 @@ const PAGES: &[(&str, &str)] = pages![
     "cursor_invalid",
     "expires_before_due",
     "field_invalid",
+    "head_too_large",
     "host_foreign",
     "idempotency_key_in_use",
     "idempotency_key_invalid",

@@ -57,6 +57,48 @@ async fn a_reserve_waits_for_the_first_task_and_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reserve_waits_for_its_queue_to_be_made_and_makes_none() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let begun = world.now();
+    assert_eq!(scheduler.reserve("work", 10, secs(20), None).await.unwrap(), []);
+    assert_eq!(world.now().since(begun).as_secs(), 20);
+    assert_eq!(scheduler.find_queue("work").await.unwrap(), None);
+    let make = async {
+        pass(secs(5)).await;
+        // Another one that is made does not end the wait.
+        id_of(&scheduler, job().queue("other")).await;
+        id_of(&scheduler, job().after(secs(10))).await
+    };
+    let begun = world.now();
+    let (reserved, id) = tokio::join!(scheduler.reserve("work", 10, secs(20), None), make);
+    assert_eq!((ids(&reserved.unwrap()), world.now().since(begun).as_secs()), (vec![id], 15));
+    // What is left of the wait is waited in the queue.
+    let make = async {
+        pass(secs(5)).await;
+        id_of(&scheduler, job().queue("late").after(secs(60))).await;
+    };
+    let begun = world.now();
+    let (reserved, ()) = tokio::join!(scheduler.reserve("late", 10, secs(20), None), make);
+    assert_eq!((reserved.unwrap(), world.now().since(begun).as_secs()), (vec![], 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_sends_those_away_who_wait_for_a_queue() {
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    let begun = world.now();
+    let stop = async {
+        pass(secs(1)).await;
+        scheduler.stop(secs(0)).await
+    };
+    let (reserved, stopped) = tokio::join!(scheduler.reserve("work", 1, secs(30), None), stop);
+    assert!(matches!(reserved, Err(Error::Stopped)), "{reserved:?}");
+    stopped.unwrap();
+    assert_eq!(world.now().since(begun).as_secs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_report_that_comes_too_late_changes_nothing_and_the_task_goes_to_another() {
     let world = World::new();
     let scheduler = world.start(world.builder()).await;

@@ -25,6 +25,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("cursor_invalid", 400, "The cursor is none of ours"),
     ("expires_before_due", 422, "The task would expire before it is due"),
     ("field_invalid", 422, "A field is wrong"),
+    ("head_too_large", 431, "The head is too large"),
     ("host_foreign", 421, "The server is asked under another name"),
     ("idempotency_key_in_use", 409, "The first request of this idempotency key is under way"),
     ("idempotency_key_invalid", 400, "The idempotency key is wrong"),

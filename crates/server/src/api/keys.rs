@@ -103,7 +103,7 @@ impl From<KeyTrouble> for Failure {
     fn from(trouble: KeyTrouble) -> Failure {
         match trouble {
             KeyTrouble::NotFound => Failure::new("key_not_found", trouble.to_string()),
-            KeyTrouble::Needed => Failure::new("key_needed", trouble.to_string()),
+            KeyTrouble::Needed | KeyTrouble::LastLasting => Failure::new("key_needed", trouble.to_string()),
             KeyTrouble::Field(field, detail) => Failure::field(field, detail),
             KeyTrouble::Store(error) => error.into(),
         }

@@ -5,7 +5,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use http::Method;
+use http::{HeaderName, HeaderValue, Method};
 use punctual_client::wire;
 
 use super::failure::{Failure, name_instance};
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::access::door;
 use crate::app::App;
+use crate::units::KIB;
 
 /// The whole of the API. What it takes to be answered at each path is in `access/table.rs`.
 pub fn router(app: App) -> Router {
@@ -83,7 +84,12 @@ fn routes() -> Routes {
 /// What happens around every request, in one layer: each would cost a few allocations of its own.
 async fn surround(State(app): State<App>, request: Request, next: Next) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    let head_max = app.access().limits.head_max;
     let mut response = match verbs::refuse(&request) {
+        _ if head_size(&request) > head_max => {
+            let detail = format!("{} KiB is the most that a head may have", head_max / KIB);
+            Failure::new("head_too_large", detail).into_response()
+        }
         _ if uri.path().contains('%') && !is_text(uri.path()) => Failure::no_such_path().into_response(),
         Some(refused) => refused,
         None => door(&app, request, next).await,
@@ -93,6 +99,15 @@ async fn surround(State(app): State<App>, request: Request, next: Next) -> Respo
     // Queries may hold what is nobody's concern.
     tracing::debug!(%method, path = uri.path(), status = response.status().as_u16(), "answered");
     response
+}
+
+/// How many bytes the head of a request has. Whoever reads it lets some pass that are a little larger than they may be.
+fn head_size(request: &Request) -> usize {
+    let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    let line = request.method().as_str().len() + path + "  HTTP/1.1\r\n".len();
+    let header =
+        |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + ": \r\n".len();
+    line + request.headers().iter().map(header).sum::<usize>() + "\r\n".len()
 }
 
 /// Whether a path, decoded, is UTF-8: every name of ours is.

@@ -116,13 +116,8 @@ async fn of_server(remote: &Remote, to: &Path) -> Outcome {
 }
 
 async fn of_folder_at(remote: &Remote, folder: &Path, to: &Path) -> Outcome {
-    if !folder.is_dir() {
-        // Opening it would make it.
-        let text = format!("there is no data folder at {}", folder.display());
-        return Err(Trouble::new(Exit::NotThere, text));
-    }
     let hint = format!("`punctual backup {}` asks the server for a copy while it runs", to.display());
-    let store = EmbeddedStore::open(folder).await.map_err(|error| stopped_first(&error, &hint))?;
+    let store = EmbeddedStore::open_existing(folder).await.map_err(|error| stopped_first(&error, &hint))?;
     let bar = progress("copying");
     let shown = bar.clone();
     let copied = store.backup(to, move |copied| {

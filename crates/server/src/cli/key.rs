@@ -86,7 +86,7 @@ struct Add {
 impl Key {
     /// Does it.
     pub async fn run(self, remote: &Remote) -> Outcome {
-        let place = Place::open(self.data.as_deref(), remote).await?;
+        let place = Place::open(self.data.as_deref(), &self.deed, remote).await?;
         match self.deed {
             Deed::Add(add) => {
                 let made = place.add(&add.wished()?).await?;
@@ -166,9 +166,15 @@ enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    async fn open(data: Option<&Path>, remote: &'a Remote) -> Result<Place<'a>, Trouble> {
+    async fn open(data: Option<&Path>, deed: &Deed, remote: &'a Remote) -> Result<Place<'a>, Trouble> {
         let Some(data) = data else { return Ok(Place::Server(remote.client()?, remote)) };
-        let store = EmbeddedStore::open(data).await;
+        let store = match deed {
+            // A server that others reach needs a key before it starts for the first time.
+            Deed::Add(_) => EmbeddedStore::open(data).await,
+            Deed::List { .. } | Deed::Rotate { .. } | Deed::Revoke { .. } => {
+                EmbeddedStore::open_existing(data).await
+            }
+        };
         let store =
             store.map_err(|error| stopped_first(&error, "ask the server that uses it: leave --data out"))?;
         Keys::open(Arc::new(store)).await.map(Place::Folder).map_err(refused)

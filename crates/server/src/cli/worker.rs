@@ -4,8 +4,8 @@ mod post;
 mod program;
 
 use clap::Args;
-use punctual_client::Worker as Loop;
 use punctual_client::wire::Span;
+use punctual_client::{Client, Worker as Loop};
 use serde_json::json;
 
 use super::Outcome;
@@ -55,6 +55,7 @@ impl Worker {
     /// Works until SIGTERM or SIGINT.
     pub async fn run(self, remote: &Remote) -> Outcome {
         let client = remote.client_with(self.concurrency.max(32))?;
+        let note = missing(&client, &self.queue).await;
         let mut work = Loop::new(client, &self.queue).concurrency(self.concurrency).drain(self.drain.into());
         if let Some(name) = &self.name {
             work = work.name(name);
@@ -67,13 +68,13 @@ impl Worker {
         let summary = match self.post {
             Some(url) => {
                 let target = post::Target::new(&url)?;
-                eprintln!("posting the tasks of {queue} to {url}; Ctrl-C stops");
+                eprintln!("posting the tasks of {queue} to {url}; Ctrl-C stops{note}");
                 let job = move |job| target.clone().post(job);
                 until_told(&goes_on, |told| work.run(job, async { drop(told.await) })).await?
             }
             None => {
                 let program = program::Program::new(self.command)?;
-                eprintln!("doing the tasks of {queue} with {program}; Ctrl-C stops");
+                eprintln!("doing the tasks of {queue} with {program}; Ctrl-C stops{note}");
                 let job = move |job| program.clone().run(job);
                 until_told(&goes_on, |told| work.run(job, async { drop(told.await) })).await?
             }
@@ -100,5 +101,16 @@ impl Worker {
                 .map(|(n, what)| format!("{} {what}", words::grouped(n))),
         );
         print(&format!("Tasks: {}.", parts.join(", ")))
+    }
+}
+
+/// What to say of a queue that is not there: its first task will make it, unless the name is mistyped. A key that may
+/// not look gets no such note.
+async fn missing(client: &Client, queue: &str) -> String {
+    match client.queue(queue).await {
+        Err(error) if error.code() == Some("queue_not_found") => {
+            format!("\nthere is no queue {queue} yet: waiting for its first task (is the name right?)")
+        }
+        _ => String::new(),
     }
 }

@@ -61,6 +61,8 @@ pub enum KeyTrouble {
     Field(&'static str, String),
     /// Without this key nobody could manage keys.
     Needed,
+    /// Without this key nobody could manage keys as soon as the others with that scope have expired.
+    LastLasting,
     /// The store did not do as asked.
     Store(Error),
 }
@@ -72,6 +74,10 @@ impl fmt::Display for KeyTrouble {
             KeyTrouble::Field(field, detail) => write!(f, "{field}: {detail}"),
             KeyTrouble::Needed => f.write_str(
                 "this is the last key with the scope `admin`: make another first, or nobody could manage keys",
+            ),
+            KeyTrouble::LastLasting => f.write_str(
+                "this is the last key with the scope `admin` that does not expire: make another that does not first, or \
+                 nobody could manage keys before long",
             ),
             KeyTrouble::Store(error) => error.fmt(f),
         }
@@ -133,6 +139,8 @@ struct Shared {
     store: Arc<ServerStore>,
     clock: Clock,
     known: RwLock<FxHashMap<Box<str>, Known>>,
+    /// Held by whoever revokes a key.
+    revoking: tokio::sync::Mutex<()>,
     /// Whether there are any: from the first one on, nobody gets in without.
     are_needed: AtomicBool,
 }
@@ -140,8 +148,8 @@ struct Shared {
 impl Keys {
     /// Reads the keys of a store.
     pub async fn open(store: Arc<ServerStore>) -> Result<Keys, KeyTrouble> {
-        let (known, are_needed) = (RwLock::default(), AtomicBool::new(false));
-        let keys = Keys(Arc::new(Shared { store, clock: Clock::system(), known, are_needed }));
+        let (known, revoking, are_needed) = (RwLock::default(), Default::default(), AtomicBool::new(false));
+        let keys = Keys(Arc::new(Shared { store, clock: Clock::system(), known, revoking, are_needed }));
         let mut after = None::<Box<str>>;
         loop {
             let page = keys.0.store.entries(keys.now(), PREFIX, after.as_deref(), PAGE).await?;
@@ -230,14 +238,22 @@ impl Keys {
 
     /// A key opens nothing any more. What was revoked before stays as it was.
     pub async fn revoke(&self, id: &str) -> Result<Known, KeyTrouble> {
+        // Two who revoke each other's key at once must not both find the other still good.
+        let _one_at_a_time = self.0.revoking.lock().await;
         self.change(id, |now, key| {
             if key.revoked_at.is_some() {
                 return Ok(());
             }
-            let others = self.all().into_iter().filter(|known| known.key.id != key.id);
             let is_admin = |key: &Key| key.is_good(now) && key.scopes.has(Scope::Admin);
-            if is_admin(key) && !others.into_iter().any(|known| is_admin(&known.key)) {
-                return Err(KeyTrouble::Needed);
+            let others = self.all().into_iter().map(|known| known.key);
+            let others: Vec<_> = others.filter(|other| other.id != key.id && is_admin(other)).collect();
+            // One that will expire is no successor of one that never does.
+            let has_successor = match key.expires_at {
+                None => others.iter().any(|other| other.expires_at.is_none()),
+                Some(_) => !others.is_empty(),
+            };
+            if is_admin(key) && !has_successor {
+                return Err(if others.is_empty() { KeyTrouble::Needed } else { KeyTrouble::LastLasting });
             }
             key.revoked_at = Some(now);
             Ok(())

@@ -4,6 +4,7 @@ mod files;
 mod patience;
 mod tls;
 mod turned_away;
+mod unread;
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ use tower_service::Service;
 use crate::limits::Limits;
 use patience::{Patient, Progress};
 use turned_away::turn_away;
+use unread::Watched;
 
 pub use files::within_the_machine;
 pub use tls::{BadTls, Tls, TlsFiles};
@@ -119,13 +121,13 @@ impl Shared {
         let stream = Patient::new(stream, progress.clone(), &self.limits);
         let router = self.router.clone();
         let service = service_fn(move |request: Request<Incoming>| {
-            progress.step();
-            let mut request = request.map(Body::new);
+            progress.begin();
+            let mut request = request.map(|body| Body::new(Watched::new(body, progress.clone())));
             request.extensions_mut().insert(Peer(peer));
             let (answering, progress) = (router.clone().call(request), progress.clone());
             async move {
                 let answer = answering.await;
-                progress.step();
+                progress.end();
                 answer
             }
         });

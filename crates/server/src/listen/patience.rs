@@ -3,11 +3,13 @@
 //! Whoever sends a byte every few seconds holds a connection that others could use (slow-loris). From the first byte of
 //! a head the rest has a time; a connection on which nothing has begun is idle, which is bounded elsewhere and for longer.
 //! Whoever asks and does not take the answer holds its memory too, and is cut when nothing of it was taken for so long.
+//! And whoever is still sending when all is said is listened to for a little while, and then not any more.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,19 +17,47 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use crate::limits::Limits;
+use crate::units::{KIB, MIB};
 
-/// How far the requests of a connection have come: odd while one is being answered. Clones are the same.
+/// How long the rest of a body is listened to that nobody reads, and how much of it.
+const REST_WAIT_MAX: Duration = Duration::from_secs(5);
+const REST_MAX: usize = 64 * MIB;
+
+/// How far the requests of a connection have come. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Progress(Arc<AtomicU64>);
+pub struct Progress(Arc<Steps>);
+
+#[derive(Default)]
+struct Steps {
+    /// Odd while a request is being answered.
+    count: AtomicU64,
+    /// The last body was not read to its end.
+    is_unread: AtomicBool,
+}
 
 impl Progress {
-    /// A head is whole, and its request is being answered from now on; or it is answered.
-    pub fn step(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    /// A head is whole, and its request is being answered from now on.
+    pub fn begin(&self) {
+        self.0.is_unread.store(false, Ordering::Relaxed);
+        self.0.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It is answered.
+    pub fn end(&self) {
+        self.0.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Nobody wants the rest of its body.
+    pub fn leave_unread(&self) {
+        self.0.is_unread.store(true, Ordering::Relaxed);
     }
 
     fn steps(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.count.load(Ordering::Relaxed)
+    }
+
+    fn is_unread(&self) -> bool {
+        self.0.is_unread.load(Ordering::Relaxed)
     }
 }
 
@@ -45,14 +75,16 @@ pub struct Patient<S> {
     taken_max: Duration,
     /// Only while an answer is not taken.
     stuck: Option<Pin<Box<Sleep>>>,
+    /// Only once all is said: until when the rest is listened to, and how much of it was heard.
+    rest: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 impl<S> Patient<S> {
     /// That stream. Whoever answers its requests tells of each step.
     pub fn new(stream: S, progress: Progress, limits: &Limits) -> Patient<S> {
         let (head_timeout, taken_max) = (limits.head_timeout, limits.idle_max);
-        let (late, stuck) = (None, None);
-        Patient { stream, progress, steps: 0, head_timeout, has_begun: false, late, taken_max, stuck }
+        let (late, stuck, rest) = (None, None, None);
+        Patient { stream, progress, steps: 0, head_timeout, has_begun: false, late, taken_max, stuck, rest }
     }
 }
 
@@ -116,7 +148,24 @@ fn timer(after: Duration) -> Pin<Box<Sleep>> {
     Box::pin(tokio::time::sleep(after))
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncRead + Unpin> Patient<S> {
+    /// Ready when the other side has hung up, or went on for too long.
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some((until, heard)) = &mut self.rest else { return Poll::Ready(()) };
+        let mut bytes = [MaybeUninit::uninit(); 16 * KIB];
+        while *heard < REST_MAX && until.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::uninit(&mut bytes);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                break;
+            }
+            *heard += buffer.filled().len();
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -145,6 +194,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let this = &mut *self;
+        if this.rest.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+            if !this.progress.is_unread() {
+                return Poll::Ready(Ok(()));
+            }
+            this.rest = Some((timer(REST_WAIT_MAX), 0));
+        }
+        this.poll_rest(context).map(Ok)
     }
 }

@@ -45,11 +45,16 @@ pub struct AttemptSpan(Option<Span>);
 impl Spans {
     /// Tells the collector at this endpoint, or at the one that OpenTelemetry's variables name; nobody if none is.
     pub fn open(endpoint: Option<&str>) -> Result<Spans, NoSpans> {
-        let is_named = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
-        if endpoint.is_none() && !VARIABLES.iter().any(is_named) {
+        let named = VARIABLES.iter().filter_map(|name| std::env::var(name).ok());
+        let named: Vec<String> = match endpoint {
+            Some(endpoint) => vec![endpoint.to_owned()],
+            None => named.filter(|value| !value.is_empty()).collect(),
+        };
+        if named.is_empty() {
             return Ok(Spans::default());
         }
-        let client = Collector::new().map_err(|error| NoSpans(format!("no TLS for it: {error}")))?;
+        let over_tls = named.iter().any(|url| !url.to_ascii_lowercase().starts_with("http:"));
+        let client = Collector::new(over_tls).map_err(|error| NoSpans(format!("no TLS for it: {error}")))?;
         let mut exporter =
             SpanExporter::builder().with_http().with_protocol(Protocol::HttpBinary).with_http_client(client);
         if let Some(endpoint) = endpoint {

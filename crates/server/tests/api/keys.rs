@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use punctual_client::Client;
-use punctual_client::wire::{EventQuery, NewKey, NewTask, PageQuery, Reserve, RotateKey, Scope};
+use punctual_client::wire::{EventQuery, Moment, NewKey, NewTask, PageQuery, Reserve, RotateKey, Scope};
 use punctual_server::{Need, PATHS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -327,4 +327,23 @@ async fn a_worker_whose_key_is_revoked_while_it_waits_gets_nothing() {
     let wish = Reserve { wait: Some(secs(20).into()), ..Reserve::default() };
     let got = world.client_with(&other).reserve("mail", &wish).await.unwrap();
     assert_eq!(got.len(), 1, "the task went back");
+}
+
+#[tokio::test]
+async fn the_last_lasting_key_of_an_administrator_stays() {
+    let world = World::new().await;
+    let (lasting, secret) = key(&world.client, "default", &[Scope::Admin]).await;
+    let admin = world.client_with(&secret);
+    let expires_at = Some(Moment::from_micros(4_000_000_000_000_000).into());
+    let expiring = NewKey { scopes: Some(vec![Scope::Admin]), expires_at, ..NewKey::default() };
+    let passing = [admin.add_key(&expiring).await.unwrap(), admin.add_key(&expiring).await.unwrap()];
+    let refused = admin.revoke_key(&lasting).await.unwrap_err();
+    assert_eq!(refused.code(), Some("key_needed"));
+    assert!(refused.to_string().contains("does not expire"), "{refused}");
+    assert!(world.client_with(&secret).keys(&PageQuery::default()).await.is_ok(), "it is good as before");
+    admin.revoke_key(&passing[0].key.id).await.unwrap();
+    let (other, _) = key(&admin, "default", &[Scope::Admin]).await;
+    // Two who revoke at once: one of them stays.
+    let (one, two) = tokio::join!(admin.revoke_key(&lasting), admin.revoke_key(&other));
+    assert_eq!([&one, &two].iter().filter(|revoked| revoked.is_ok()).count(), 1, "{one:?} {two:?}");
 }

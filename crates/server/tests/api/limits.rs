@@ -133,11 +133,47 @@ async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
 }
 
 #[tokio::test]
+async fn whoever_sends_a_body_that_is_not_read_hears_why_all_the_same() {
+    let world = limited(|limits| limits.body_max = 4 * 1024).await;
+    let large = "x".repeat(20_000_000);
+    for (path, refused) in [
+        ("/v1/queues/q/tasks", (413, "body_too_large".to_owned())),
+        ("/v1/queues/q:resume", (404, "queue_not_found".to_owned())),
+        ("/v1/nowhere", (404, "not_found".to_owned())),
+    ] {
+        // All of it is sent before anything is read, as many clients do.
+        assert_eq!(world.ask("POST", path, &large).await.problem(), refused, "{path}");
+    }
+    // One that never ends is not listened to for ever.
+    let mut stream = connect(&world).await;
+    let head = "POST /v1/queues/q/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = vec![b'x'; 1 << 20];
+    let mut sent = 0;
+    while stream.write_all(&chunk).await.is_ok() {
+        sent += chunk.len();
+        assert!(sent < 10_000_000_000, "it is cut in the end");
+    }
+}
+
+#[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
-    let world = limited(|limits| limits.head_max = 8 * 1024).await;
-    let long = "x".repeat(20_000);
-    let answer = world.ask_with("GET", "/healthz", &[("x-long", &long)], b"").await;
-    assert_eq!(answer.status, 431);
+    for head_max in [8 * 1024, 20 * 1024, 32 * 1024] {
+        let world = limited(|limits| limits.head_max = head_max).await;
+        let fits = head_max - 200;
+        for (length, status) in [(fits, 200), (fits + 200, 431), (2 * head_max, 431), (2_000_000, 431)] {
+            let long = "x".repeat(length);
+            let answer = world.ask_with("GET", "/healthz", &[("x-long", &long)], b"").await;
+            assert_eq!(answer.status, status, "{length} of {head_max}");
+            let answer = world.ask("GET", &format!("/v1/tasks?name={long}"), "").await;
+            assert_eq!(answer.status, status, "{length} of {head_max}, in the path");
+        }
+    }
+    // One that is a little too large is read, and told why.
+    let world = limited(|limits| limits.head_max = 32 * 1024).await;
+    let answer = world.ask_with("GET", "/healthz", &[("x-long", &"x".repeat(32 * 1024))], b"").await;
+    assert_eq!(answer.problem(), (431, "head_too_large".to_owned()));
+    assert!(answer.body.contains("32 KiB is the most"), "{}", answer.body);
 }
 
 #[tokio::test]

@@ -40,6 +40,19 @@ async fn a_long_poll_is_answered_as_soon_as_there_is_a_task() {
 }
 
 #[tokio::test]
+async fn a_reserve_makes_no_queue() {
+    let world = World::new().await;
+    assert_eq!(world.client.reserve("wrok", &Reserve::default()).await.unwrap(), []);
+    let missing = world.client.queue("wrok").await.unwrap_err();
+    assert_eq!(missing.code(), Some("queue_not_found"));
+    assert_eq!(world.ask("GET", "/v1/queues", "").await.json()["queues"], serde_json::json!([]));
+    for name in ["no%20way", "x".repeat(200).as_str()] {
+        let refused = world.ask("POST", &format!("/v1/queues/{name}/reserve"), "{}").await;
+        assert_eq!(refused.problem().0, 422, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_nacked_released_or_buried_goes_where_it_should() {
     let world = World::new().await;
     world.client.create("work", &NewTask::new()).await.unwrap();

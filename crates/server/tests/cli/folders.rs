@@ -34,6 +34,31 @@ fn what_is_no_folder_is_said() {
 }
 
 #[test]
+fn an_empty_folder_is_no_data_folder_and_looking_does_not_make_it_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let (path, copy) = (empty.to_str().unwrap(), folder.path().join("copy"));
+    let to = copy.to_str().unwrap();
+    for args in [
+        &["backup", path, to][..],
+        &["verify", path],
+        &["restore", path, to],
+        &["key", "list", "--data", path],
+        &["key", "rotate", "k", "--data", path],
+        &["key", "revoke", "k", "--data", path],
+    ] {
+        let said = run(args).with(4);
+        assert!(said.err.contains(&format!("there is no data folder at {path}")), "{args:?}: {said:#?}");
+        assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0, "{args:?} leaves it empty");
+        assert!(!copy.exists(), "{args:?}");
+    }
+    let said = run(&["check", "--data", path, "--server", "http://127.0.0.1:9"]).with(3);
+    assert!(said.out.contains(&format!("there is no data folder at {path}")), "{said:#?}");
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+}
+
+#[test]
 fn a_server_is_copied_while_it_runs_and_the_copy_starts_on_hold() {
     let mut server = Server::start();
     server.run(&["task", "add", "q", "--delay", "0s", "--text", "due"]).with(0);

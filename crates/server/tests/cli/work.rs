@@ -32,6 +32,21 @@ esac"#,
 }
 
 #[test]
+fn a_worker_that_comes_before_its_queue_says_so_and_waits() {
+    let server = Server::start();
+    let mut worker = server.command(&["worker", "--queue", "q", "--", "cat"]);
+    let mut worker = worker.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = read_until(worker.stderr.as_mut().unwrap(), "is the name right?");
+    assert!(said.contains("there is no queue q yet"), "{said}");
+    server.run(&["queue", "get", "q"]).with(4);
+    let id = server.run(&["task", "add", "q", "--text", "hello"]).line();
+    let result = server.run(&["task", "result", &id, "--wait", "30s"]).with(0);
+    assert!(result.out.contains("hello"), "{result:#?}");
+    tell(&worker, "TERM");
+    assert!(worker.wait().unwrap().success());
+}
+
+#[test]
 fn a_blocked_lane_is_listed_and_goes_on_when_its_head_is_skipped() {
     let server = Server::start();
     let job = script(

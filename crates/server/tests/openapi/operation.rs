@@ -16,6 +16,7 @@ const ALWAYS: &[&str] = &[
     "key_missing",
     "key_invalid",
     "scope_missing",
+    "head_too_large",
     "host_foreign",
     "origin_foreign",
     "rate_limited",

@@ -73,12 +73,15 @@ async fn a_collector_that_is_not_there_holds_up_nobody() {
 #[tokio::test]
 async fn the_program_obeys_the_variables_of_opentelemetry() {
     let (collector, mut target) = (Collector::start().await, Target::start().await);
-    let data = tempfile::tempdir().unwrap();
+    let (data, nobody) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_punctual"))
         .args(["serve", "--listen", "127.0.0.1:0", "--json", "--data"])
         .arg(data.path())
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)
         .env("OTEL_SERVICE_NAME", "reminders")
+        // A machine without any certificates.
+        .env("SSL_CERT_DIR", nobody.path())
+        .env("SSL_CERT_FILE", nobody.path().join("none.pem"))
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
         .spawn()

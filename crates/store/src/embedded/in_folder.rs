@@ -65,15 +65,34 @@ impl EmbeddedStore {
         EmbeddedStore::open_with(path, FolderOptions::default()).await
     }
 
-    /// The same, laid out otherwise.
+    /// Opens a data folder that is there. For whoever only looks or copies: a name that is mistyped must not become one.
+    ///
+    /// # Errors
+    ///
+    /// As above, and when there is none.
+    pub async fn open_existing(path: impl AsRef<Path>) -> Result<EmbeddedStore, FolderError> {
+        EmbeddedStore::open_folder(path.as_ref(), FolderOptions::default(), DataFolder::open).await
+    }
+
+    /// Opens a data folder, or makes one that is laid out otherwise.
     pub async fn open_with(
         path: impl AsRef<Path>,
         options: FolderOptions,
     ) -> Result<EmbeddedStore, FolderError> {
-        let path = path.as_ref().to_path_buf();
-        assert!(options.partitions > 0, "a store has one partition at least");
+        let partitions = options.partitions;
+        assert!(partitions > 0, "a store has one partition at least");
+        let open = move |path: &Path| DataFolder::open_or_make(path, partitions);
+        EmbeddedStore::open_folder(path.as_ref(), options, open).await
+    }
+
+    async fn open_folder(
+        path: &Path,
+        options: FolderOptions,
+        open: impl FnOnce(&Path) -> Result<DataFolder, FolderError> + Send + 'static,
+    ) -> Result<EmbeddedStore, FolderError> {
+        let path = path.to_path_buf();
         let opened = blocking(path.clone(), move || {
-            let folder = DataFolder::open_or_make(&path, options.partitions)?;
+            let folder = open(&path)?;
             let parts = || {
                 let disk = FolderDisk::open(folder.journal())?.with_room(options.room.clone());
                 let cold = FjallTier::open(&folder.tables())?.with_room(options.room.clone());
