@@ -6,6 +6,7 @@ use bytes::Bytes;
 use punctual_core::{QueueId, QueueSettings, Refusal, Timestamp};
 use punctual_store::{Cause, MapEntry, Store, StoreError, Swap};
 use rustc_hash::FxHashMap;
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::Error;
 use crate::stored_queue::{decode, encode};
@@ -43,6 +44,9 @@ pub(crate) type Changed = (QueueSettings, Bytes);
 pub(crate) struct Directory<S> {
     store: Arc<S>,
     known: RwLock<Known>,
+    /// Held while a queue is made: of many first tasks one makes it, and the others find it. Without it all would write,
+    /// and all but one begin again, round after round.
+    making: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -54,7 +58,7 @@ struct Known {
 
 impl<S: Store> Directory<S> {
     pub fn new(store: Arc<S>) -> Directory<S> {
-        Directory { store, known: RwLock::default() }
+        Directory { store, known: RwLock::default(), making: Mutex::default() }
     }
 
     /// Reads the queues of all namespaces, so that each begins with its settings and not with the defaults.
@@ -92,6 +96,11 @@ impl<S: Store> Directory<S> {
                 _ => return Ok(queues),
             }
         }
+    }
+
+    /// Waits for whoever makes a queue just now, so that it can be looked for again before another is made.
+    pub async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.making.lock().await
     }
 
     /// A queue that this process has met.
