@@ -6,7 +6,7 @@ use bytes::Bytes;
 use punctual_core::{QueueId, QueueSettings, Refusal, Timestamp};
 use punctual_store::{Cause, MapEntry, Store, StoreError, Swap};
 use rustc_hash::FxHashMap;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::Error;
 use crate::stored_queue::{decode, encode};
@@ -46,6 +46,9 @@ pub(crate) struct Directory<S> {
     known: RwLock<Known>,
     /// Tells those who wait for a queue to be made that they should look again.
     news: watch::Sender<()>,
+    /// Held while a queue is made: of many first tasks one makes it, and the others find it. Without it all would write,
+    /// and all but one begin again, round after round.
+    making: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -57,7 +60,8 @@ struct Known {
 
 impl<S: Store> Directory<S> {
     pub fn new(store: Arc<S>) -> Directory<S> {
-        Directory { store, known: RwLock::default(), news: watch::Sender::default() }
+        let (known, news, making) = (RwLock::default(), watch::Sender::default(), Mutex::default());
+        Directory { store, known, news, making }
     }
 
     /// Reads the queues of all namespaces, so that each begins with its settings and not with the defaults.
@@ -95,6 +99,11 @@ impl<S: Store> Directory<S> {
                 _ => return Ok(queues),
             }
         }
+    }
+
+    /// Waits for whoever makes a queue just now, so that it can be looked for again before another is made.
+    pub async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.making.lock().await
     }
 
     /// A queue that this process has met.

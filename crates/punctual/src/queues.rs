@@ -149,6 +149,10 @@ impl<S: Store> Scheduler<S> {
 
     /// The queue of that name; made with the default settings when there is none.
     pub(crate) async fn make_queue(&self, name: &str) -> Result<Queue, Error> {
+        let _alone = self.inner.directory.one_at_a_time().await;
+        if let Some(queue) = self.inner.directory.met(&self.namespace, name) {
+            return Ok(queue);
+        }
         self.write(name, |before| {
             Ok(before.map_or_else(Changed::default, |queue| {
                 (queue.settings.as_ref().clone(), queue.extras.clone())

@@ -200,6 +200,22 @@ async fn a_pause_is_not_undone_by_whoever_made_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn fifty_first_tasks_at_once_make_their_queue_once() {
+    // Each made it, and all but one began again: fifty clients of a new queue waited for a hundred syncs and more.
+    let (world, script) = (World::of(1), Script::default());
+    let scheduler = world.builder().start(script.store(world.store.clone())).await.unwrap();
+    let first = scheduler.schedule(task("x").queue("alone").after(secs(60))).await.unwrap().id();
+    (0..100).for_each(|_| _ = script.then_answer_late(Call::Write, secs(1)));
+    let calls = (0..50).map(|_| scheduler.schedule(task("x").queue("many").after(secs(60))));
+    for scheduled in futures_util::future::join_all(calls).await {
+        assert_eq!(scheduled.unwrap().id().queue.0, first.queue.0 + 1);
+    }
+    let version = async |queue| scheduler.find_queue(queue).await.unwrap().unwrap().version;
+    let writes = version("many").await - version("alone").await;
+    assert_eq!(writes, 2, "its number, and the queue");
+}
+
+#[tokio::test(start_paused = true)]
 async fn queues_of_the_same_name_in_two_namespaces_are_two_queues() {
     let (world, log) = (World::new(), Log::default());
     let start = async |namespace: &str| {
