@@ -27,7 +27,7 @@ pub use gate::{Conduct, Gate, Verdict};
 pub use id::{Epoch, Fence, PartitionId, Priority, QueueId, Route, Seq, TaskId};
 pub use limits::Limits;
 pub use message::{
-    Amendment, Answer, Ask, AskNo, Attempt, Created, Draft, Effect, Event, FindNo, Inheritance, Offer,
+    Amend, Amendment, Answer, Ask, AskNo, Attempt, Created, Draft, Effect, Event, FindNo, Inheritance, Offer,
     Outcome, Token,
 };
 pub use node::{Effects, Node, Trust};

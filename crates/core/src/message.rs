@@ -43,7 +43,31 @@ pub enum Ask {
     /// Create tasks; answered for each in turn.
     Create(Vec<Draft>),
     /// Change one task.
-    Amend(TaskId, Amendment),
+    Amend(Amend),
+}
+
+/// Something is to be done to one task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Amend {
+    /// Which.
+    pub id: TaskId,
+    /// What.
+    pub amendment: Amendment,
+    /// Refuse unless its revision is still this.
+    pub if_revision: Option<u32>,
+}
+
+impl Amend {
+    /// Whatever the task's revision is.
+    pub fn any(id: TaskId, amendment: Amendment) -> Amend {
+        Amend { id, amendment, if_revision: None }
+    }
+
+    /// Why nothing is done to a task of another revision than the one that is meant.
+    pub(crate) fn outdated(&self, revision: u32) -> Option<Answer> {
+        let is_meant = self.if_revision.is_none_or(|expected| expected == revision);
+        (!is_meant).then_some(Answer::Outdated { revision })
+    }
 }
 
 /// What can be done to a task that is there.
@@ -53,12 +77,12 @@ pub enum Amendment {
     Cancel,
     /// It is due at another time.
     Move(Timestamp),
-    /// It is to do something else: payload, target, retry, deadlines. Lane, unique key and time stay.
+    /// It is to do something else: payload, target, retry, deadlines. Lane and unique key stay.
     Replace {
         /// What it is to do.
         spec: Arc<Spec>,
-        /// Refuse unless its revision is still this.
-        if_revision: Option<u32>,
+        /// When it is due, if at another time.
+        at: Option<Timestamp>,
     },
     /// It is due now.
     Run,

@@ -95,17 +95,17 @@ impl<S: Store> Scheduler<S> {
         Some((name, self.inner.directory.numbered(queue)?.extras))
     }
 
-    /// Makes of a queue what `change` makes of its settings and extras, or of the defaults if there is none. With
-    /// `if_version`, only if it is of that version.
+    /// Makes of a queue what `change` makes of its settings and extras, or of the defaults if there is none; but only if its
+    /// version is one that `is_expected`. (It has none if it is not there.)
     pub async fn write_queue(
         &self,
         name: &str,
-        if_version: Option<u64>,
+        is_expected: impl Fn(Option<u64>) -> bool,
         change: impl Fn(&QueueSettings, &Bytes) -> Result<(QueueSettings, Bytes), Error>,
     ) -> Result<QueueView, Error> {
         self.refuse_when_stopping()?;
         let change = |before: Option<&Queue>| {
-            if if_version.is_some_and(|version| before.is_none_or(|queue| queue.version != version)) {
+            if !is_expected(before.map(|queue| queue.version)) {
                 return Err(Error::QueueChanged);
             }
             match before {
@@ -116,9 +116,12 @@ impl<S: Store> Scheduler<S> {
         Ok(view(name, self.write(name, change).await?))
     }
 
-    /// Forgets a queue in which nothing waits. A task that comes for it later makes it anew.
-    pub async fn remove_queue(&self, name: &str) -> Result<(), Error> {
+    /// Forgets a queue in which nothing waits, if its version `is_expected`. A task that comes for it later makes it anew.
+    pub async fn remove_queue(&self, name: &str, is_expected: impl Fn(u64) -> bool) -> Result<(), Error> {
         let queue = self.queue_if_there(name).await?.ok_or(Error::QueueNotFound)?;
+        if !is_expected(queue.version) {
+            return Err(Error::QueueChanged);
+        }
         let waiting = self.list(&Filter::live().queue(name), None, 1).await?;
         if !waiting.tasks.is_empty() || waiting.next.is_some() {
             return Err(Error::QueueNotEmpty);
@@ -131,7 +134,7 @@ impl<S: Store> Scheduler<S> {
         name: &str,
         change: impl Fn(&QueueSettings) -> QueueSettings,
     ) -> Result<(), Error> {
-        self.write_queue(name, None, |settings, extras| Ok((change(settings), extras.clone()))).await?;
+        self.write_queue(name, |_| true, |settings, extras| Ok((change(settings), extras.clone()))).await?;
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use punctual_core::{
-    Amendment, Answer, Ask, Created, Draft, Found, PartitionId, Past, QueueSettings, Refusal, Route, Task,
-    TaskId, Timestamp,
+    Amend, Amendment, Answer, Ask, Created, Draft, Found, PartitionId, Past, QueueSettings, Refusal, Route,
+    Task, TaskId, Timestamp,
 };
 use punctual_store::{Query, Store};
 use rustc_hash::FxHashSet;
@@ -65,8 +65,18 @@ impl<S: Store> Scheduler<S> {
     }
 
     pub(crate) async fn ask(&self, id: TaskId, amendment: Amendment) -> Result<Answer, Error> {
+        self.ask_if(id, amendment, None).await
+    }
+
+    pub(crate) async fn ask_if(
+        &self,
+        id: TaskId,
+        amendment: Amendment,
+        if_revision: Option<u32>,
+    ) -> Result<Answer, Error> {
         self.refuse_foreign(id)?;
-        self.ask_partition(id.partition(self.inner.partitions), Ask::Amend(id, amendment)).await
+        let amend = Amend { id, amendment, if_revision };
+        self.ask_partition(id.partition(self.inner.partitions), Ask::Amend(amend)).await
     }
 
     /// Ends what is past its deadline: it is not live, although nobody has looked at it since.

@@ -124,7 +124,13 @@ impl<S: Store> Scheduler<S> {
 
     /// Cancels a task that is not running. When this returns `Ok`, it will not start again.
     pub async fn cancel(&self, id: TaskId) -> Result<(), Error> {
-        cancelled(self.ask(id, Amendment::Cancel).await?)
+        self.cancel_if(id, None).await
+    }
+
+    /// The same, unless it is not of that revision any more: then nothing is changed, and the answer is
+    /// [`Error::Outdated`].
+    pub async fn cancel_if(&self, id: TaskId, if_revision: Option<u32>) -> Result<(), Error> {
+        cancelled(self.ask_if(id, Amendment::Cancel, if_revision).await?)
     }
 
     /// Gives a task that is not running another time. The rule about times in the past is that of new tasks.
@@ -140,13 +146,11 @@ impl<S: Store> Scheduler<S> {
     /// and time stay. If it is not of that revision any more, nothing is changed, and the answer is [`Error::Outdated`].
     pub async fn change(&self, id: TaskId, spec: Spec, if_revision: u32) -> Result<Task, Error> {
         check::spec(&spec, &self.inner.limits)?;
-        let if_revision = Some(if_revision);
-        amended(self.ask(id, Amendment::Replace { spec: spec.into(), if_revision }).await?)
+        let replace = Amendment::Replace { spec: spec.into(), at: None };
+        amended(self.ask_if(id, replace, Some(if_revision)).await?)
     }
 
-    /// Gives a task another spec as [`Scheduler::change`] does, and another time as [`Scheduler::move_to`] does. All of it is
-    /// checked before anything is changed, and of those who name the same revision, one succeeds. Only what happens between
-    /// the two steps, an attempt that starts or somebody's cancellation, can leave the new spec with the old time.
+    /// Gives a task another spec as [`Scheduler::change`] does, and another time as [`Scheduler::move_to`] does, in one piece.
     pub async fn change_and_move(
         &self,
         id: TaskId,
@@ -157,9 +161,8 @@ impl<S: Store> Scheduler<S> {
         let at = at.into_timestamp();
         check::spec(&Spec { at, ..spec.clone() }, &self.inner.limits)?;
         self.refuse_past(at, self.past_of(id))?;
-        let replace = Amendment::Replace { spec: spec.into(), if_revision: Some(if_revision) };
-        amended(self.ask(id, replace).await?)?;
-        amended(self.ask(id, Amendment::Move(at)).await?)
+        let replace = Amendment::Replace { spec: spec.into(), at: Some(at) };
+        amended(self.ask_if(id, replace, Some(if_revision)).await?)
     }
 
     fn past_of(&self, id: TaskId) -> Past {
@@ -181,12 +184,22 @@ impl<S: Store> Scheduler<S> {
 
     /// Makes a task due now.
     pub async fn run_now(&self, id: TaskId) -> Result<Task, Error> {
-        amended(self.ask(id, Amendment::Run).await?)
+        self.run_now_if(id, None).await
+    }
+
+    /// The same, unless it is not of that revision any more, as [`Scheduler::cancel_if`] has it.
+    pub async fn run_now_if(&self, id: TaskId, if_revision: Option<u32>) -> Result<Task, Error> {
+        amended(self.ask_if(id, Amendment::Run, if_revision).await?)
     }
 
     /// Tries a dead task, or the head of a blocked lane, again, with a fresh count of attempts.
     pub async fn retry(&self, id: TaskId) -> Result<Task, Error> {
-        amended(self.ask(id, Amendment::Retry).await?)
+        self.retry_if(id, None).await
+    }
+
+    /// The same, unless it is not of that revision any more, as [`Scheduler::cancel_if`] has it.
+    pub async fn retry_if(&self, id: TaskId, if_revision: Option<u32>) -> Result<Task, Error> {
+        amended(self.ask_if(id, Amendment::Retry, if_revision).await?)
     }
 
     /// Looks a task up. One that is past its `expires_at` and was not looked at since is ended by this.

@@ -97,9 +97,11 @@ fn letter(queue: &str, call: Call, unique: &str, at: Timestamp, body: Vec<u8>) -
 
 /// What is owed may be old by the time it is found: it goes out all the same.
 pub async fn let_late_ones_in(scheduler: &Scheduler, queue: &str) {
-    let written = scheduler.write_queue(queue, None, |settings, extras| {
-        Ok((QueueSettings { past: Past::RunNow, ..settings.clone() }, extras.clone()))
-    });
+    let written = scheduler.write_queue(
+        queue,
+        |_| true,
+        |settings, extras| Ok((QueueSettings { past: Past::RunNow, ..settings.clone() }, extras.clone())),
+    );
     if let Err(error) = written.await {
         tracing::warn!(queue, %error, "the queue for results or notifications was not made");
     }

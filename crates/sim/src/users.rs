@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use punctual::shell::{Command, EndedOrForgotten};
 use punctual_core::{
-    Amendment, Answer, Ask, Created, Draft, OnConflict, PartitionId, Priority, QueueId, Route, Spec, Target,
-    TaskId, Timestamp,
+    Amend, Amendment, Answer, Ask, Created, Draft, OnConflict, PartitionId, Priority, QueueId, Route, Spec,
+    Target, TaskId, Timestamp,
 };
 use punctual_store::{Found, Query, Store};
 use tokio::sync::oneshot;
@@ -224,8 +224,9 @@ impl Users {
         }
         // Some have looked long ago.
         let seen = task.revision.saturating_sub(u32::from(world.dice.chance(20)));
-        let amendment = Amendment::Replace { spec: spec.into(), if_revision: Some(seen) };
-        self.send(world, id, Amending::Change(mark), amendment);
+        let amendment = Amendment::Replace { spec: spec.into(), at: None };
+        let amend = Amend { id, amendment, if_revision: Some(seen) };
+        self.send(world, Amending::Change(mark), amend);
     }
 
     pub fn send_amend(&mut self, world: &mut World, id: TaskId, what: Amending) {
@@ -238,15 +239,15 @@ impl Users {
             Amending::Retry => Amendment::Retry,
             Amending::Change(_) => panic!("a change says what it changes to"),
         };
-        self.send(world, id, what, amendment);
+        self.send(world, what, Amend::any(id, amendment));
     }
 
-    fn send(&mut self, world: &mut World, id: TaskId, what: Amending, amendment: Amendment) {
+    fn send(&mut self, world: &mut World, what: Amending, amend: Amend) {
         self.next += 1;
-        let no = self.next;
+        let (no, id) = (self.next, amend.id);
         let (history, clock, coverage) = (world.history.clone(), world.clock.clone(), world.coverage.clone());
         history.note(clock.true_now().wall, Happening::AmendCalled { no, id, what });
-        let answer = ask(world, id.partition(PARTITIONS), Ask::Amend(id, amendment));
+        let answer = ask(world, id.partition(PARTITIONS), Ask::Amend(amend));
         tokio::spawn(async move {
             let answer = answer.await;
             match (what, &answer) {

@@ -6,26 +6,19 @@ use super::reads::{Pending, ReadClock};
 use super::{After, Engine};
 use crate::change::Change;
 use crate::facts::{Found, Query};
-use crate::id::TaskId;
-use crate::message::{Amendment, Answer, Ask, AskNo, Effect};
-use crate::task::{EndState, EndedTask, Obstacle, Task, WaitState};
+use crate::message::{Amend, Amendment, Answer, Ask, AskNo, Effect};
+use crate::task::{EndState, EndedTask, Obstacle, Spec, Task, WaitState};
 use crate::time::{Now, Timestamp};
 
 impl Engine {
     /// A user wants something of one task, which may be in memory or in the store.
-    pub(super) fn amend(
-        &mut self,
-        now: Now,
-        no: AskNo,
-        id: TaskId,
-        amendment: Amendment,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn amend(&mut self, now: Now, no: AskNo, amend: Amend, out: &mut Vec<Effect>) {
+        let id = amend.id;
         // An id of another store may share its number with a task of ours.
         match self.entries.find(id.seq).filter(|slot| self.entries[*slot].task.id == id) {
-            Some(slot) => self.amend_in_memory(now, no, slot, amendment, out),
+            Some(slot) => self.amend_in_memory(now, no, slot, amend, out),
             None => {
-                let find = self.reads.find(|clock| Pending::Amend(no, id, amendment, clock));
+                let find = self.reads.find(|clock| Pending::Amend(no, amend, clock));
                 out.push(Effect::FindTasks(find, vec![Query::Id(id)]));
             }
         }
@@ -36,50 +29,44 @@ impl Engine {
         &mut self,
         now: Now,
         no: AskNo,
-        id: TaskId,
-        amendment: Amendment,
+        amend: Amend,
         clock: ReadClock,
         found: Vec<Option<Found>>,
         out: &mut Vec<Effect>,
     ) {
+        let id = amend.id;
         let outdated = self.reads.missed(clock, id.seq);
         self.reads.end(clock);
         if let Some(slot) = self.entries.find(id.seq).filter(|slot| self.entries[*slot].task.id == id) {
-            return self.amend_in_memory(now, no, slot, amendment, out);
+            return self.amend_in_memory(now, no, slot, amend, out);
         }
         if outdated {
-            return self.amend(now, no, id, amendment, out);
+            return self.amend(now, no, amend, out);
         }
         match found.into_iter().next().flatten() {
             None => out.push(Effect::Answer(no, Answer::NotFound)),
             Some(Found::Forgotten { state, .. }) => out.push(Effect::Answer(no, Answer::Ended(state))),
-            Some(Found::Ended(ended)) => self.amend_ended(now, no, ended, amendment, out),
-            Some(Found::Live(task)) => match unchanged(now, &task, &amendment) {
+            Some(Found::Ended(ended)) => self.amend_ended(now, no, ended, &amend, out),
+            Some(Found::Live(task)) => match unchanged(now, &task, &amend) {
                 Some(answer) => out.push(Effect::Answer(no, answer)),
                 None => {
                     let slot = self.bring_in(task);
-                    self.amend_in_memory(now, no, slot, amendment, out);
+                    self.amend_in_memory(now, no, slot, amend, out);
                 }
             },
         }
     }
 
-    fn amend_in_memory(
-        &mut self,
-        now: Now,
-        no: AskNo,
-        slot: Slot,
-        amendment: Amendment,
-        out: &mut Vec<Effect>,
-    ) {
+    fn amend_in_memory(&mut self, now: Now, no: AskNo, slot: Slot, amend: Amend, out: &mut Vec<Effect>) {
         let entry = &self.entries[slot];
         match entry.phase {
             Phase::Running(lease) => {
-                return out.push(Effect::Answer(no, Answer::Running { attempt: lease.token.attempt }));
+                let running = Answer::Running { attempt: lease.token.attempt };
+                let answer = amend.outdated(entry.task.revision).unwrap_or(running);
+                return out.push(Effect::Answer(no, answer));
             }
             Phase::Settling(_) => {
-                let id = entry.task.id;
-                return self.deferred.wait(Awaited::Task(id.seq), no, Ask::Amend(id, amendment));
+                return self.deferred.wait(Awaited::Task(amend.id.seq), no, Ask::Amend(amend));
             }
             Phase::Placed | Phase::Waiting(_) | Phase::Behind | Phase::HeldUp | Phase::Offered => {}
         }
@@ -88,15 +75,15 @@ impl Engine {
             self.expire(now, slot, out);
             return self.after.push(After::Answer(no, Answer::Ended(EndState::Expired)));
         }
-        if let Some(answer) = unchanged(now, &entry.task, &amendment) {
+        if let Some(answer) = unchanged(now, &entry.task, &amend) {
             return out.push(Effect::Answer(no, answer));
         }
         self.detach(slot, out);
-        if amendment == Amendment::Cancel {
+        if amend.amendment == Amendment::Cancel {
             self.end(now, slot, None, EndState::Cancelled, None, out);
             return self.after.push(After::Answer(no, Answer::Cancelled));
         }
-        self.amend_waiting(now, slot, amendment, out);
+        self.amend_waiting(now, slot, amend.amendment, out);
         let task = Box::new(self.entries[slot].task.clone());
         self.after.push(After::Answer(no, Answer::Amended(task)));
     }
@@ -104,17 +91,16 @@ impl Engine {
     /// Changes a task that waits, and writes its row where it now belongs.
     fn amend_waiting(&mut self, now: Now, slot: Slot, amendment: Amendment, out: &mut Vec<Effect>) {
         let task = &mut self.entries[slot].task;
-        if !matches!(amendment, Amendment::Replace { .. }) {
+        if !matches!(amendment, Amendment::Replace { at: None, .. }) {
             self.retries_as_head.remove(&task.id.seq);
         }
         match amendment {
             Amendment::Move(at) => {
-                let mut spec = (*task.spec).clone();
-                spec.first_at = spec.first_at.or(Some(spec.at));
-                spec.at = at;
-                task.spec = spec.into();
-                self.waits_as(slot, WaitState::Scheduled);
-                self.refile_elsewhere(now, slot, at, out);
+                let spec = Spec::clone(&task.spec);
+                self.move_waiting(now, slot, spec, at, out);
+            }
+            Amendment::Replace { spec, at: Some(at) } => {
+                self.move_waiting(now, slot, Spec::clone(&spec), at, out);
             }
             Amendment::Run => {
                 if task.state == WaitState::Blocked {
@@ -127,7 +113,7 @@ impl Engine {
                 self.waits_as(slot, WaitState::Scheduled);
                 self.refile_as_due(now, slot, out);
             }
-            Amendment::Replace { spec, .. } => {
+            Amendment::Replace { spec, at: None } => {
                 let retargeted = task.spec.target != spec.target;
                 task.spec = spec;
                 let task = task.clone();
@@ -148,6 +134,16 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// It has another time, and may have another spec with it.
+    fn move_waiting(&mut self, now: Now, slot: Slot, mut spec: Spec, at: Timestamp, out: &mut Vec<Effect>) {
+        let task = &mut self.entries[slot].task;
+        spec.first_at = task.spec.first_at.or(Some(task.spec.at));
+        spec.at = at;
+        task.spec = spec.into();
+        self.waits_as(slot, WaitState::Scheduled);
+        self.refile_elsewhere(now, slot, at, out);
     }
 
     /// It is due now. What is due already keeps its place in the order: behind the head of its lane that is where it
@@ -188,16 +184,12 @@ impl Engine {
     }
 
     /// What is dead can be tried again; what ended otherwise has ended.
-    fn amend_ended(
-        &mut self,
-        now: Now,
-        no: AskNo,
-        ended: EndedTask,
-        amendment: Amendment,
-        out: &mut Vec<Effect>,
-    ) {
+    fn amend_ended(&mut self, now: Now, no: AskNo, ended: EndedTask, amend: &Amend, out: &mut Vec<Effect>) {
         let EndedTask { mut task, end } = ended;
-        if amendment != Amendment::Retry || end.state != EndState::Dead {
+        if let Some(answer) = amend.outdated(task.revision) {
+            return out.push(Effect::Answer(no, answer));
+        }
+        if amend.amendment != Amendment::Retry || end.state != EndState::Dead {
             return out.push(Effect::Answer(no, Answer::Ended(end.state)));
         }
         task.state = WaitState::Scheduled;
@@ -226,15 +218,10 @@ impl Engine {
 
 /// The answer to a request that changes nothing of a task that waits. Given before a task of the store is brought in:
 /// once in memory, it must be written, or whoever was about to load it would miss it.
-fn unchanged(now: Now, task: &Task, amendment: &Amendment) -> Option<Answer> {
+fn unchanged(now: Now, task: &Task, amend: &Amend) -> Option<Answer> {
     if task.has_expired(now.wall) {
         return None;
     }
-    match amendment {
-        Amendment::Replace { if_revision: Some(expected), .. } if task.revision != *expected => {
-            Some(Answer::Outdated { revision: task.revision })
-        }
-        Amendment::Expire => Some(Answer::Amended(Box::new(task.clone()))),
-        _ => None,
-    }
+    let as_it_is = || (amend.amendment == Amendment::Expire).then(|| Answer::Amended(Box::new(task.clone())));
+    amend.outdated(task.revision).or_else(as_it_is)
 }

@@ -92,7 +92,7 @@ impl Engine {
             && let Some((no, ask)) = self.deferred.next(awaited)
         {
             // A task that has left memory is looked up; the others have their turn when it is found.
-            let is_looked_up = matches!(ask, Ask::Amend(id, _) if self.entries.find(id.seq).is_none());
+            let is_looked_up = matches!(&ask, Ask::Amend(amend) if self.entries.find(amend.id.seq).is_none());
             if let (Awaited::Task(_), Ask::Create(drafts)) = (awaited, &ask) {
                 for identity in identities_of(drafts) {
                     self.identities.remove(&identity);

@@ -262,7 +262,7 @@ impl Engine {
     fn take_up(&mut self, now: Now, no: AskNo, ask: Ask, out: &mut Vec<Effect>) {
         match ask {
             Ask::Create(drafts) => self.create(now, no, drafts, out),
-            Ask::Amend(id, amendment) => self.amend(now, no, id, amendment, out),
+            Ask::Amend(amend) => self.amend(now, no, amend, out),
         }
     }
 
@@ -296,8 +296,9 @@ impl Engine {
             Some(Pending::Create(ask, drafts, clock)) => {
                 self.identities_found(now, ask, drafts, clock, found, out)
             }
-            Some(Pending::Amend(ask, id, amendment, clock)) => {
-                self.task_found(now, ask, id, amendment, clock, found, out);
+            Some(Pending::Amend(ask, amend, clock)) => {
+                let id = amend.id;
+                self.task_found(now, ask, amend, clock, found, out);
                 self.ask_line(now, Awaited::Task(id.seq), out);
             }
             None => {}

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use crate::id::{Seq, TaskId};
-use crate::message::{Amendment, AskNo, Draft, FindNo};
+use crate::id::Seq;
+use crate::message::{Amend, AskNo, Draft, FindNo};
 
 /// When a read began, counted in things that happened.
 pub type ReadClock = u64;
@@ -13,7 +13,7 @@ pub type ReadClock = u64;
 /// What a look-up is for.
 pub enum Pending {
     Create(AskNo, Vec<Draft>, ReadClock),
-    Amend(AskNo, TaskId, Amendment, ReadClock),
+    Amend(AskNo, Amend, ReadClock),
 }
 
 /// Reads in flight, and the tasks that left memory or changed place meanwhile.

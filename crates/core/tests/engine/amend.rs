@@ -415,3 +415,106 @@ fn a_task_that_was_run_and_is_moved_back_to_its_time_goes_after_those_before_it_
         );
     }
 }
+
+#[test]
+fn a_change_with_another_time_is_one_change() {
+    check(
+        "
+        limits look_ahead=10
+        0   accept a due=900
+        0   accept b due=5
+        1   change a payload=mended to=7 if_revision=1
+        2   change b payload=later to=20
+        3   cancel mended if_revision=1
+        3   cancel mended if_revision=2
+        30  tick
+        ",
+        "
+        1 bring mended to t7
+        1 answer change a: done, due t7
+        2 postpone later to t20
+        2 answer change b: done, due t20
+        3 answer cancel mended: outdated, revision 2
+        3 cancel mended
+        3 answer cancel mended: cancelled
+        20 start later #1
+        ",
+    );
+}
+
+#[test]
+fn a_head_that_is_changed_and_moved_lets_its_lane_go_on() {
+    check(
+        "
+        0   accept a lane=x due=1
+        0   accept b lane=x due=2
+        1   fail a
+        3   change a payload=mended to=50
+        4   succeed b
+        60  tick
+        ",
+        "
+        1 start a #1
+        1 postpone a to t11
+        3 postpone mended to t50
+        3 answer change a: done, due t50
+        3 start b #1
+        4 finish b
+        50 start mended #2
+        ",
+    );
+}
+
+#[test]
+fn what_was_parked_for_want_of_a_handler_is_changed_and_moved_at_once() {
+    check(
+        "
+        0   accept a due=1 handler=nowhere
+        2   change a handler=h payload=mended to=5
+        6   tick
+        ",
+        "
+        2 postpone mended to t5
+        2 answer change a: done, due t5
+        5 start mended #1
+        ",
+    );
+}
+
+#[test]
+fn whatever_is_asked_of_another_revision_is_refused() {
+    check(
+        "
+        queue q attempts=1 dead_letter
+        0   accept a due=10
+        1   move a to=9 if_revision=2
+        1   cancel a if_revision=2
+        1   run a if_revision=2
+        1   retry a if_revision=2
+        1   run a if_revision=1
+        2   run a if_revision=1
+        2   run a if_revision=2
+        3   fail a
+        4   retry a if_revision=1
+        4   retry a if_revision=2
+        5   cancel a if_revision=1
+        ",
+        "
+        1 answer move a: outdated, revision 1
+        1 answer cancel a: outdated, revision 1
+        1 answer run a: outdated, revision 1
+        1 answer retry a: outdated, revision 1
+        1 bring a to t1
+        1 answer run a: done, due t1
+        1 start a #1
+        2 answer run a: outdated, revision 2
+        2 answer run a: running #1
+        3 give up a
+        4 answer retry a: outdated, revision 2
+        4 revive a
+        4 answer retry a: done, due t4
+        4 start a #2
+        5 answer cancel a: outdated, revision 3
+        ",
+    );
+}

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use punctual_core::{Amendment, Answer, Ask, Now, Task, TaskId, Timestamp, Wake};
+use punctual_core::{Amend, Amendment, Answer, Ask, Now, Task, TaskId, Timestamp, Wake};
 use punctual_store::Store;
 use tokio::sync::oneshot;
 
@@ -63,7 +63,7 @@ impl<S: Store> Shell<S> {
             }
             let (reply, answer) = oneshot::channel();
             let partition = id.partition(self.meta.partitions);
-            self.ask(now, partition, Ask::Amend(id, Amendment::Expire), reply);
+            self.ask(now, partition, Ask::Amend(Amend::any(id, Amendment::Expire)), reply);
             self.calls.push(Box::pin(async move { Done::Overdue(id, answer.await.ok()) }));
         }
     }

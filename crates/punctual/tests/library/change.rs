@@ -157,7 +157,24 @@ async fn a_change_with_a_move_is_checked_whole_before_anything_is_changed() {
     assert!(matches!(refused, Err(Error::Outdated { revision: 1 })), "{refused:?}");
     assert_eq!(live(&scheduler, id).await, before, "nothing was changed");
     let changed = scheduler.change_and_move(id, spec, soon, before.revision).await.unwrap();
-    assert_eq!(changed.spec.at, soon);
+    assert_eq!((changed.spec.at, changed.revision), (soon, before.revision + 1), "it is one change");
     scheduler.result(id).await.unwrap();
     assert_eq!(log.lines(), ["after"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_names_a_revision_does_something_to_that_and_nothing_else() {
+    let (world, log) = (World::new(), Log::default());
+    let scheduler = logging(&world, &log).await;
+    let id = id_of(&scheduler, task("x").after(secs(3600))).await;
+    let outdated = |error: Error| matches!(error, Error::Outdated { revision: 1 });
+    assert!(outdated(scheduler.cancel_if(id, Some(2)).await.unwrap_err()));
+    assert!(outdated(scheduler.run_now_if(id, Some(2)).await.unwrap_err()));
+    assert!(outdated(scheduler.retry_if(id, Some(2)).await.unwrap_err()));
+    assert_eq!(live(&scheduler, id).await.revision, 1);
+    assert_eq!(scheduler.run_now_if(id, Some(1)).await.unwrap().revision, 2, "it costs no change more");
+    scheduler.result(id).await.unwrap();
+    assert!(matches!(scheduler.cancel_if(id, Some(1)).await, Err(Error::Outdated { .. })), "also at its end");
+    let id = id_of(&scheduler, task("x").after(secs(3600))).await;
+    scheduler.cancel_if(id, Some(1)).await.unwrap();
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use punctual::{
     Builder, EndState, Failure, Filter, Found, Job, Limits, MemoryStore, NewTask, Note, OnConflict,
-    OnExhausted, QueueSettings, RetryPolicy, Scheduler, Store, TaskId, Timestamp, WaitState, Waits,
+    OnExhausted, QueueSettings, RetryPolicy, Scheduler, Spec, Store, TaskId, Timestamp, WaitState, Waits,
 };
 use punctual_store::kv::{KvStore, MemoryKv};
 use tokio::sync::Notify;
@@ -142,6 +142,7 @@ impl<S: Store> Storm<S> {
             13 => _ = scheduler.change_payload(id, &dice.below(1_000)).await,
             14 => _ = scheduler.run_now(id).await,
             15 => _ = scheduler.retry(id).await,
+            19 => self.change_and_move(dice, id, at).await,
             18 => {
                 _ = tokio::time::timeout(ms(dice.below(3)), scheduler.result(id)).await;
                 // Asked, and gone before the answer came.
@@ -149,6 +150,15 @@ impl<S: Store> Storm<S> {
                 _ = tokio::time::timeout(Duration::ZERO, scheduler.cancel(id)).await;
             }
             _ => tokio::task::yield_now().await,
+        }
+    }
+
+    async fn change_and_move(&self, dice: &mut Dice, id: TaskId, at: Timestamp) {
+        let Ok(Some(view)) = self.scheduler.find(id).await else { return };
+        if let Found::Live(task) = view.found {
+            let payload = dice.below(1_000).to_string().into();
+            let spec = Spec { payload, ..Spec::clone(&task.spec) };
+            _ = self.scheduler.change_and_move(id, spec, at, task.revision).await;
         }
     }
 

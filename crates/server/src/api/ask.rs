@@ -2,8 +2,8 @@
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use http::request::Parts;
-use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use punctual::TaskId;
@@ -180,17 +180,4 @@ pub fn surroundings(headers: &HeaderMap) -> Surroundings {
 pub fn wants_minimal(headers: &HeaderMap) -> bool {
     let prefer = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     prefer.flat_map(|value| value.split(',')).any(|wish| wish.trim().eq_ignore_ascii_case("return=minimal"))
-}
-
-/// The revision that a request expects. `code` is that of whoever expects another one.
-pub fn if_match(headers: &HeaderMap, code: &'static str) -> Result<Option<u64>, Failure> {
-    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim();
-    if text == "*" {
-        return Ok(None);
-    }
-    let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    number.parse().map(Some).map_err(|_| {
-        Failure::new(code, format!("If-Match {text} is no ETag of ours: send the one you were given"))
-    })
 }

@@ -7,6 +7,7 @@ mod clock;
 mod create;
 mod draft;
 mod events;
+mod expected;
 mod failure;
 mod hold;
 mod keys;

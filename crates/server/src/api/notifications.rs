@@ -83,16 +83,20 @@ fn checked(app: &App, name: &str, wished: &wire::NewNotification) -> Result<Opti
 /// Each has a queue of its own: one receiver that is down holds up no other.
 async fn make_queue(scheduler: &Scheduler, name: &str, secret: Option<Secret>) -> Result<(), Failure> {
     let queue = queue_of(name);
-    let written = scheduler.write_queue(&queue, None, |before, extras| {
-        let settings = QueueSettings {
-            retry: RetryPolicy::WEBHOOKS,
-            on_exhausted: OnExhausted::DeadLetter,
-            past: Past::RunNow,
-            ..before.clone()
-        };
-        let extras = Extras { secrets: secret.iter().cloned().collect(), ..Extras::decode(extras) };
-        Ok((settings, extras.encode()))
-    });
+    let written = scheduler.write_queue(
+        &queue,
+        |_| true,
+        |before, extras| {
+            let settings = QueueSettings {
+                retry: RetryPolicy::WEBHOOKS,
+                on_exhausted: OnExhausted::DeadLetter,
+                past: Past::RunNow,
+                ..before.clone()
+            };
+            let extras = Extras { secrets: secret.iter().cloned().collect(), ..Extras::decode(extras) };
+            Ok((settings, extras.encode()))
+        },
+    );
     written.await?;
     Ok(())
 }
@@ -149,7 +153,7 @@ pub async fn delete(
         return Err(missing(&name));
     }
     purge(scheduler, &queue_of(&name)).await?;
-    match scheduler.remove_queue(&queue_of(&name)).await {
+    match scheduler.remove_queue(&queue_of(&name), |_| true).await {
         // One that is on its way ends in a queue that nobody needs.
         Ok(()) | Err(Error::QueueNotEmpty | Error::QueueNotFound | Error::QueueChanged) => {}
         Err(error) => return Err(error.into()),

@@ -12,8 +12,9 @@ use punctual::{
 use punctual_client::wire::{self, Change};
 use punctual_core::QueueId;
 
-use super::ask::{self, Asker, Query, if_match, refuse_dots};
+use super::ask::{self, Asker, Query, refuse_dots};
 use super::draft::{moment_of, retry_policy};
+use super::expected::Expected;
 use super::failure::Failure;
 use super::list::{page_limit, purge};
 use super::reply::{json, tagged};
@@ -80,10 +81,11 @@ async fn write(
 ) -> Result<Response, Failure> {
     refuse_dots(name)?;
     let wished: wire::QueueSettings = ask::body(bytes)?;
-    let expected = if_match(headers, "queue_changed")?;
+    let expected = Expected::read(headers, "queue_changed")?;
     // Checked against the defaults first: what is wrong is told in the words of the wire.
     change(app, &wished, &QueueSettings::default(), Extras::default())?;
-    let written = asker.scheduler.write_queue(name, expected, |settings, extras| {
+    let is_expected = |version: Option<u64>| expected.allows(version);
+    let written = asker.scheduler.write_queue(name, is_expected, |settings, extras| {
         let (before, extras) = match whole {
             // Whether it is paused is no setting.
             true => {
@@ -302,17 +304,13 @@ fn flow(flow: &Flow) -> wire::Flow {
 
 /// `DELETE /v1/queues/{queue}`
 pub async fn delete(asker: Asker, Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Failure> {
-    let expected = if_match(&headers, "queue_changed")?;
-    let queue = asker.scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
-    if expected.is_some_and(|expected| expected != queue.version) {
-        return Err(Error::QueueChanged.into());
-    }
-    let mut removed = asker.scheduler.remove_queue(&name).await;
-    // Whoever names no version does not care what its settings have just become.
-    let tries = if expected.is_none() { REMOVALS_MAX } else { 0 };
-    for _ in 0..tries {
+    let expected = Expected::read(&headers, "queue_changed")?;
+    let remove = || asker.scheduler.remove_queue(&name, |version| expected.allows(Some(version)));
+    let mut removed = remove().await;
+    // It may have changed from one version that is expected to another: who names none expects all of them.
+    for _ in 0..REMOVALS_MAX {
         match removed {
-            Err(Error::QueueChanged) => removed = asker.scheduler.remove_queue(&name).await,
+            Err(Error::QueueChanged) => removed = remove().await,
             _ => break,
         }
     }

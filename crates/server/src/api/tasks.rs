@@ -8,8 +8,9 @@ use http::{HeaderMap, StatusCode};
 use punctual::{Error, Found, Spec, Target, Task, TaskId, TaskState, TaskView};
 use punctual_client::wire::{self, Change};
 
-use super::ask::{self, Asker, Full, Query, if_match, task_id};
+use super::ask::{self, Asker, Full, Query, task_id};
 use super::draft::{body, call_of, due, moment, payload, retry_policy};
+use super::expected::Expected;
 use super::failure::Failure;
 use super::reply::{json, tagged};
 use super::verbs::{TASK_VERBS, TaskVerb, name_and_verb};
@@ -44,29 +45,28 @@ pub async fn look(scheduler: &Scheduler, id: TaskId, full: bool) -> Result<(wire
     Ok((task, found))
 }
 
-/// Refuses a request that expects another revision. Of those who expect the same one, one goes on: the task has the next
-/// revision then.
-async fn claim(scheduler: &Scheduler, id: TaskId, headers: &HeaderMap) -> Result<(), Failure> {
-    let Some(expected) = if_match(headers, "task_changed")? else { return Ok(()) };
-    let view = scheduler.find(id).await?.ok_or(Error::NotFound)?;
-    let (revision, live) = match &view.found {
-        Found::Live(task) => (task.revision, Some(task)),
-        Found::Ended(ended) => (ended.task.revision, None),
-        Found::Forgotten { .. } => return Ok(()),
-    };
-    if expected != u64::from(revision) {
-        return Err(Error::Outdated { revision }.into());
+/// Does something to a task, if it is of a revision that is expected. Compared and done in one piece: of those who expect
+/// the same one, one succeeds.
+async fn expecting<T, F: Future<Output = Result<T, Error>>>(
+    expected: &Expected,
+    deed: impl Fn(Option<u32>) -> F,
+) -> Result<T, Failure> {
+    let Some(revisions) = expected.revisions() else { return Ok(deed(None).await?) };
+    // No task has the revision 0.
+    let mut revision = revisions.first().copied().unwrap_or_default();
+    loop {
+        match deed(Some(revision)).await {
+            // Another of the list, by now: revisions only grow, so this ends.
+            Err(Error::Outdated { revision: present }) if revisions.contains(&present) => revision = present,
+            done => return Ok(done?),
+        }
     }
-    if let Some(task) = live.filter(|_| view.running.is_none()) {
-        scheduler.change(id, Spec::clone(&task.spec), revision).await?;
-    }
-    Ok(())
 }
 
 /// `DELETE /v1/tasks/{id}`
 pub async fn cancel(asker: Asker, ask::Task(id): ask::Task, headers: HeaderMap) -> Result<Response, Failure> {
-    claim(&asker.scheduler, id, &headers).await?;
-    asker.scheduler.cancel(id).await?;
+    let expected = Expected::read(&headers, "task_changed")?;
+    expecting(&expected, |revision| asker.scheduler.cancel_if(id, revision)).await?;
     Ok(json(StatusCode::OK, &wire::Cancelled { state: wire::State::Cancelled }))
 }
 
@@ -79,23 +79,35 @@ pub async fn act(
 ) -> Result<Response, Failure> {
     let (id, verb) = name_and_verb(&path, TASK_VERBS)?;
     let id = task_id(&asker.scheduler, id)?;
-    claim(&asker.scheduler, id, &headers).await?;
+    let expected = Expected::read(&headers, "task_changed")?;
     let task = match verb {
-        TaskVerb::Run => asker.scheduler.run_now(id).await?,
-        TaskVerb::Retry => retry(&asker.scheduler, id).await?,
+        TaskVerb::Run => expecting(&expected, |revision| asker.scheduler.run_now_if(id, revision)).await?,
+        TaskVerb::Retry => retry(&asker.scheduler, id, &expected).await?,
     };
     Ok(changed(&asker.scheduler, task, full))
 }
 
 /// Tries a task again that has failed. One that only waits for its time must not start before it.
-pub async fn retry(scheduler: &Scheduler, id: TaskId) -> Result<Task, Failure> {
+pub async fn retry(scheduler: &Scheduler, id: TaskId, expected: &Expected) -> Result<Task, Failure> {
     let view = scheduler.find(id).await?.ok_or(Error::NotFound)?;
+    if let Some(revision) = revision_of(&view).filter(|it| !expected.allows(Some(u64::from(*it)))) {
+        return Err(Error::Outdated { revision }.into());
+    }
     match view.state() {
         TaskState::Scheduled => {
             let detail = "it waits for its time: to make it due now, use `:run`";
             Err(Failure::new("task_not_failed", detail))
         }
-        _ => Ok(scheduler.retry(id).await?),
+        _ => expecting(expected, |revision| scheduler.retry_if(id, revision)).await,
+    }
+}
+
+/// `None` if no more than its end is remembered.
+fn revision_of(view: &TaskView) -> Option<u32> {
+    match &view.found {
+        Found::Live(task) => Some(task.revision),
+        Found::Ended(ended) => Some(ended.task.revision),
+        Found::Forgotten { .. } => None,
     }
 }
 
@@ -150,7 +162,7 @@ pub async fn patch(
 ) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let patch: wire::Patch = ask::body(&bytes)?;
-    let expected = if_match(&headers, "task_changed")?;
+    let expected = Expected::read(&headers, "task_changed")?;
     let zone = patch.timezone.clone();
     let at = due(scheduler.now(), patch.at.as_ref(), patch.delay.map(Into::into), zone.as_deref())?;
     let (_, view) = look(scheduler, id, false).await?;
@@ -162,14 +174,14 @@ pub async fn patch(
     if let Some(attempt) = view.running {
         return Err(Error::Running { attempt }.into());
     }
-    if expected.is_some_and(|expected| expected != u64::from(task.revision)) {
+    if !expected.allows(Some(u64::from(task.revision))) {
         return Err(Error::Outdated { revision: task.revision }.into());
     }
     let spec = patched(&app, &task.spec, patch)?;
     let is_changed = spec != *task.spec;
     let task = match at {
         // Whoever names a revision must not move what somebody else has changed meanwhile.
-        Some(at) if is_changed || expected.is_some() => {
+        Some(at) if is_changed || expected.revisions().is_some() => {
             scheduler.change_and_move(id, spec, at, task.revision).await?
         }
         Some(at) => scheduler.move_to(id, at).await?,

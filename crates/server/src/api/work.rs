@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use super::ask::{self, Asker, Query, task_id};
 use super::create::refuse_too_many;
 use super::draft::{after, moment_of};
+use super::expected::Expected;
 use super::failure::Failure;
 use super::list::page_limit;
 use super::reply::json;
@@ -175,7 +176,7 @@ pub async fn kick(
 }
 
 async fn kick_one(scheduler: &Scheduler, id: TaskId) -> Result<wire::Progress, Failure> {
-    let task = retry(scheduler, id).await?;
+    let task = retry(scheduler, id, &Expected::Anything).await?;
     let next_at = Some(moment_of(task.due_at()));
     let view = punctual::TaskView { found: Found::Live(task), running: None };
     Ok(wire::Progress { id: id.to_string(), state: view::state(view.state()), next_at })

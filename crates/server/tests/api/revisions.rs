@@ -64,7 +64,72 @@ async fn a_patch_is_made_as_a_whole_or_not_at_all() {
     let body = r#"{"payload": 2, "delay": "10m", "expires_at": "2099-01-01T00:00:00Z"}"#;
     let changed = world.ask("PATCH", &path, body).await;
     assert_eq!(changed.status, 200, "{}", changed.body);
+    assert_eq!(changed.json()["revision"], 2, "it is one change");
     let after = world.ask("GET", &full, "").await.json();
     assert_eq!(after["payload"], 2);
     assert!(after["at"].as_str() < before["at"].as_str(), "{after}");
+}
+
+#[tokio::test]
+async fn any_of_a_list_will_do_and_a_star_means_what_is_there() {
+    let world = World::new().await;
+    for (method, verb, body) in
+        [("PATCH", "", r#"{"delay": "2h"}"#), ("POST", ":run", ""), ("DELETE", "", "")]
+    {
+        for (tags, status) in [
+            (r#""7", "8""#, 412),
+            (r#"W/"1""#, 412),
+            (r#""other", "8""#, 412),
+            (r#""7", "1""#, 200),
+            ("*", 200),
+        ] {
+            let (path, _) = make(&world).await;
+            let path = format!("{path}{verb}");
+            let answer = world.ask_with(method, &path, &[("if-match", tags)], body.as_bytes()).await;
+            assert_eq!(answer.status, status, "{method} {path} {tags}: {}", answer.body);
+        }
+        let (path, _) = make(&world).await;
+        let lines = [("if-match", r#""9""#), ("if-match", r#""1""#)];
+        let answer = world.ask_with(method, &format!("{path}{verb}"), &lines, body.as_bytes()).await;
+        assert_eq!(answer.status, 200, "{method} {verb} in two lines: {}", answer.body);
+    }
+    let missing = world.ask_with("PUT", "/v1/queues/none", &[("if-match", "*")], b"{}").await;
+    assert_eq!(missing.problem(), (412, "queue_changed".to_owned()), "it is not there");
+    let queue = world.ask("PUT", "/v1/queues/there", "{}").await;
+    let tag = queue.head.split("etag: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+    let listed = format!("\"0\", {}", tag.expect("it has one"));
+    for (tags, status) in [("\"0\"", 412), ("*", 200), (&listed, 412)] {
+        let headers = [("if-match", tags)];
+        let answer = world.ask_with("PATCH", "/v1/queues/there", &headers, br#"{"timeout": "9s"}"#).await;
+        assert_eq!(answer.status, status, "{tags}");
+    }
+    let stale = world.ask_with("DELETE", "/v1/queues/there", &[("if-match", &listed)], b"").await;
+    assert_eq!(stale.problem(), (412, "queue_changed".to_owned()));
+    assert_eq!(world.ask_with("DELETE", "/v1/queues/there", &[("if-match", "*")], b"").await.status, 204);
+}
+
+#[tokio::test]
+async fn of_many_who_retry_the_same_dead_task_one_succeeds() {
+    let world = World::new().await;
+    world.ask("POST", "/v1/queues/q/tasks", "{}").await;
+    let reserved = world.ask("POST", "/v1/queues/q/reserve", r#"{"wait": "10s"}"#).await.json();
+    let path = format!("/v1/tasks/{}", reserved["tasks"][0]["id"].as_str().unwrap());
+    let token = serde_json::json!({"token": reserved["tasks"][0]["token"]}).to_string();
+    world.ask("POST", &format!("{path}/bury"), &token).await;
+    let dead = world.ask("GET", &path, "").await.json();
+    assert_eq!(dead["state"], "dead");
+    let tag = format!("\"{}\"", dead["revision"]);
+    let (path, headers) = (format!("{path}:retry"), [("if-match", tag.as_str())]);
+    let asked = (0..16).map(|_| world.ask_with("POST", &path, &headers, b""));
+    let mut answers: Vec<u16> = join_all(asked).await.iter().map(|answer| answer.status).collect();
+    answers.sort_unstable();
+    assert_eq!((answers[0], &answers[1..]), (200, &[412; 15][..]));
+}
+
+#[tokio::test]
+async fn whoever_names_a_revision_takes_no_other_with_it() {
+    let world = World::new().await;
+    let (path, _) = make(&world).await;
+    let run = world.ask_with("POST", &format!("{path}:run"), &[("if-match", "\"1\"")], b"").await.json();
+    assert_eq!(run["revision"], 2, "comparing costs no change of its own");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use punctual_core::{Amendment, Ask, AskNo, Event, Found, Outcome, PartitionId, Query, Spec, TaskId};
+use punctual_core::{Amend, Amendment, Ask, AskNo, Event, Found, Outcome, PartitionId, Query, Spec, TaskId};
 use punctual_store::Store;
 
 use super::shell::{Kind, surely};
@@ -128,7 +128,9 @@ impl World {
             _ => self.replacement(line, id),
         };
         let partition = id.partition(self.partitions);
-        self.ask(line, partition, format!("{} {label}", line.verb), Ask::Amend(id, amendment));
+        let if_revision = line.number("if_revision").map(|revision| revision as u32);
+        let amend = Amend { id, amendment, if_revision };
+        self.ask(line, partition, format!("{} {label}", line.verb), Ask::Amend(amend));
     }
 
     fn replacement(&self, line: &Line, id: TaskId) -> Amendment {
@@ -145,8 +147,7 @@ impl World {
         if let Some(handler) = line.get("handler") {
             spec.target = punctual_core::Target::Handler(handler.into());
         }
-        let if_revision = line.number("if_revision").map(|revision| revision as u32);
-        Amendment::Replace { spec: spec.into(), if_revision }
+        Amendment::Replace { spec: spec.into(), at: line.get("to").map(wall) }
     }
 
     /// Asks something of a partition's owner, or of the member that the line names.
