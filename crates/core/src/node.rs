@@ -326,11 +326,8 @@ impl Node {
                 None => break,
             }
         }
-        for obstacle in self.gate.take_eased() {
-            let partitions: Vec<PartitionId> = self.fences().map(|fence| fence.partition).collect();
-            for partition in partitions {
-                self.drive(now, partition, Event::ObstacleEased(obstacle), out);
-            }
+        for (partition, obstacle) in self.gate.take_eased(now) {
+            self.drive(now, partition, Event::ObstacleEased(obstacle), out);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Each destination has its own limit and breaker: one that hangs or fails slows only itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -18,7 +18,12 @@ pub struct Destinations {
     all: FxHashMap<u64, Destination>,
     /// Breakers by when they let a probe through.
     resting: BTreeSet<(BootTime, u64)>,
-    eased: BTreeSet<u64>,
+    /// Those that have asked a partition, by when they ask the next.
+    asking: BTreeSet<(BootTime, u64)>,
+    /// Those that may have room that they did not have, until the next task is let through.
+    loosened: BTreeSet<u64>,
+    /// And until partitions are asked for more, when it is known who started.
+    let_forward: BTreeSet<u64>,
     /// Those that failed, by when they are forgotten if nobody goes there any more: a million hosts that failed once
     /// must not be remembered for ever.
     failed: BTreeSet<(BootTime, u64)>,
@@ -28,6 +33,8 @@ pub struct Destinations {
 
 /// How long a failure is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
+/// How long a partition has to send what it sent away before the next one may.
+const TIME_TO_SEND: Duration = Duration::from_secs(1);
 /// What was under way at once and fails together is one sign of trouble, not many.
 const CUT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -36,13 +43,15 @@ struct Destination {
     running: u32,
     /// Offers that wait here; never many.
     waiting: BTreeSet<Offer>,
-    /// Some were sent away, and lie in the store.
-    sent_away: bool,
+    /// Partitions whose tasks were sent away and lie in the store, in the order in which they may send some again.
+    sent_away: VecDeque<PartitionId>,
     failures_in_a_row: u32,
     /// How many may run at once, if that is less than the limit.
     share: Option<Share>,
     /// An open breaker: nothing before this, and then one probe at a time.
     rests_until: Option<BootTime>,
+    /// The partition that may send some again and has not yet, and when the next one may.
+    asked: Option<(PartitionId, BootTime)>,
     /// Under what time it stands among those that failed.
     forget_at: Option<BootTime>,
 }
@@ -89,7 +98,20 @@ impl Destination {
 
     /// Nobody is there, on the way, or waiting to go.
     fn is_deserted(&self) -> bool {
-        self.running == 0 && self.waiting.is_empty() && !self.sent_away
+        self.running == 0 && self.waiting.is_empty() && self.sent_away.is_empty()
+    }
+
+    /// How many partitions may send some again. One at a time: a page of each would be read for the few that there is
+    /// room for. All of them when nothing runs, since then nobody's end asks the next.
+    fn may_ask(&self, now: Now, limits: &Limits) -> usize {
+        let waits = self.asked.is_some_and(|(_, until)| now.boot < until);
+        match self.sent_away.len() {
+            0 => 0,
+            _ if self.waiting.len() > limits.destination_waiting_max / 2 => 0,
+            all if self.running == 0 => all,
+            _ if waits => 0,
+            _ => 1,
+        }
     }
 
     fn is_well(&self) -> bool {
@@ -113,7 +135,9 @@ impl Destinations {
             destination.waiting.insert(offer);
             None
         } else {
-            destination.sent_away = true;
+            if !destination.sent_away.contains(&offer.partition) {
+                destination.sent_away.push_back(offer.partition);
+            }
             Some(Obstacle::Destination(id))
         }
     }
@@ -161,13 +185,14 @@ impl Destinations {
             self.failed.remove(&(before, id));
         }
         self.failed.extend(forget_at.map(|at| (at, id)));
-        if destination.is_idle() {
-            self.all.remove(&id);
+        match destination.is_idle() {
+            true => _ = self.all.remove(&id),
+            false => self.loosen(id),
         }
     }
 
     /// Forgets failures of destinations where nobody goes any more.
-    pub fn forget_old_failures(&mut self, now: Now) {
+    fn forget_old_failures(&mut self, now: Now) {
         while let Some(&(at, id)) = self.failed.first().filter(|(at, _)| *at <= now.boot) {
             self.failed.remove(&(at, id));
             let Some(destination) = self.all.get_mut(&id) else { continue };
@@ -189,47 +214,77 @@ impl Destinations {
         self.breakers_open
     }
 
-    /// Destinations whose breaker lets a probe through now.
-    pub fn rested(&mut self, now: Now) -> Vec<u64> {
-        let mut rested = Vec::new();
-        while let Some(&(at, id)) = self.resting.first().filter(|(at, _)| *at <= now.boot) {
-            self.resting.remove(&(at, id));
-            rested.push(id);
+    /// A partition sends a task for this destination, to start or to wait.
+    pub fn hear(&mut self, id: u64, partition: PartitionId) {
+        let Some(destination) = self.all.get_mut(&id) else { return };
+        if let Some((_, until)) = destination.asked.take_if(|(asked, _)| *asked == partition) {
+            self.asking.remove(&(until, id));
         }
-        rested
+    }
+
+    /// Looks again where a breaker lets a probe through now, or a partition that was asked has not sent anything.
+    pub fn time_passed(&mut self, now: Now) {
+        for times in [&mut self.resting, &mut self.asking] {
+            while let Some((_, id)) = times.first().copied().filter(|(at, _)| *at <= now.boot) {
+                times.pop_first();
+                self.loosened.insert(id);
+            }
+        }
+        self.forget_old_failures(now);
+    }
+
+    /// There may be room that there was not.
+    pub fn loosen(&mut self, id: u64) {
+        self.loosened.insert(id);
     }
 
     /// Offers that waited and may stand in line again: as many as there is room for.
-    pub fn promote(&mut self, now: Now, limits: &Limits, id: u64) -> Vec<Offer> {
-        let Some(destination) = self.all.get_mut(&id) else { return Vec::new() };
-        if !destination.has_room(now, limits) {
-            return Vec::new();
+    pub fn let_forward(&mut self, now: Now, limits: &Limits) -> Vec<Offer> {
+        let mut forward = Vec::new();
+        while let Some(id) = self.loosened.pop_first() {
+            let Some(destination) = self.all.get_mut(&id) else { continue };
+            if !destination.has_room(now, limits) {
+                continue;
+            }
+            let room = match destination.rests_until {
+                Some(_) => 1,
+                None => (destination.running_max(limits) - destination.running) as usize,
+            };
+            forward.extend(std::iter::from_fn(|| destination.waiting.pop_first()).take(room));
+            self.let_forward.insert(id);
         }
-        let room = match destination.rests_until {
-            Some(_) => 1,
-            None => (destination.running_max(limits) - destination.running) as usize,
-        };
-        let promoted: Vec<Offer> =
-            std::iter::from_fn(|| destination.waiting.pop_first()).take(room).collect();
-        if destination.sent_away && destination.waiting.len() <= limits.destination_waiting_max / 2 {
-            destination.sent_away = false;
-            self.eased.insert(id);
-        }
-        promoted
+        forward
     }
 
-    pub fn take_eased(&mut self) -> Vec<Obstacle> {
-        std::mem::take(&mut self.eased).into_iter().map(Obstacle::Destination).collect()
+    /// Partitions that may send what they sent away, and for where.
+    pub fn take_eased(&mut self, now: Now, limits: &Limits) -> Vec<(PartitionId, Obstacle)> {
+        let mut eased = Vec::new();
+        while let Some(id) = self.let_forward.pop_first() {
+            let Some(destination) = self.all.get_mut(&id) else { continue };
+            let asked = destination.may_ask(now, limits);
+            let until = now.boot + TIME_TO_SEND;
+            for partition in destination.sent_away.drain(..asked) {
+                if let Some((_, before)) = destination.asked.replace((partition, until)) {
+                    self.asking.remove(&(before, id));
+                }
+                self.asking.insert((until, id));
+                eased.push((partition, Obstacle::Destination(id)));
+            }
+        }
+        eased
     }
 
     pub fn forget_partition(&mut self, partition: PartitionId) {
         for destination in self.all.values_mut() {
             destination.waiting.retain(|offer| offer.partition != partition);
+            destination.sent_away.retain(|sent| *sent != partition);
         }
     }
 
     pub fn wake_at(&self) -> Wake {
-        Wake { wall: None, boot: self.resting.first().map(|(at, _)| *at) }
+        let first =
+            |times: &BTreeSet<(BootTime, u64)>| Wake { wall: None, boot: times.first().map(|(at, _)| *at) };
+        first(&self.resting).or(first(&self.asking))
     }
 }
 
@@ -282,11 +337,10 @@ mod tests {
         }
         destinations.started(at(2), 5_000);
         destinations.ended(at(300), &limits, 5_000, Conduct::Bad);
-        destinations.rested(at(500));
-        destinations.forget_old_failures(at(600));
+        destinations.time_passed(at(600));
         assert_eq!(destinations.all.len(), 1_001);
         assert_eq!(destinations.breakers_open(), (0..1_000).filter(|id| id % 7 >= 4).count());
-        destinations.forget_old_failures(at(601));
+        destinations.time_passed(at(601));
         assert_eq!(
             (destinations.all.len(), destinations.failed.len(), destinations.resting.len()),
             (1, 1, 0)

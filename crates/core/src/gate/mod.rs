@@ -109,10 +109,11 @@ impl Gate {
 
     /// A task could start. If it cannot for longer, the answer says why, and it is not kept here.
     pub fn offer(&mut self, now: Now, offer: Offer) -> Option<Obstacle> {
-        if let Some(destination) = offer.destination
-            && !self.destinations.has_room(now, &self.settings.limits, destination)
-        {
-            return self.destinations.wait(&self.settings.limits, destination, offer);
+        if let Some(destination) = offer.destination {
+            self.destinations.hear(destination, offer.partition);
+            if !self.destinations.has_room(now, &self.settings.limits, destination) {
+                return self.destinations.wait(&self.settings.limits, destination, offer);
+            }
         }
         self.stand_in_line(now, offer);
         None
@@ -130,12 +131,15 @@ impl Gate {
         }
         // It may have been the one that was let forward: another of its destination may go in its place.
         if let Some(destination) = offer.destination {
-            self.promote(now, destination);
+            self.destinations.loosen(destination);
         }
     }
 
     /// The next offer to start on one of this node's own slots.
     pub fn next(&mut self, now: Now) -> Option<Verdict> {
+        for offer in self.destinations.let_forward(now, &self.settings.limits) {
+            self.stand_in_line(now, offer);
+        }
         if self.closed || self.slots_taken >= self.settings.limits.running_max {
             return None;
         }
@@ -183,7 +187,6 @@ impl Gate {
         }
         if let Some(destination) = live.destination {
             self.destinations.ended(now, &self.settings.limits, destination, conduct);
-            self.promote(now, destination);
         }
         // The end of one attempt can only let a line start again that was held back.
         if self.lines.get(&live.queue).is_some_and(|line| line.shown.is_none()) {
@@ -212,7 +215,7 @@ impl Gate {
             line.offers.retain(of_others);
             line.for_workers.retain(of_others);
             self.show(now, queue);
-            destinations.into_iter().for_each(|destination| self.promote(now, destination));
+            destinations.into_iter().for_each(|destination| self.destinations.loosen(destination));
         }
     }
 
@@ -224,9 +227,9 @@ impl Gate {
         granted
     }
 
-    /// Destinations that take more, and for which tasks were sent away.
-    pub fn take_eased(&mut self) -> Vec<Obstacle> {
-        self.destinations.take_eased()
+    /// Partitions whose tasks were sent away, and destinations that take more of them. Asked when nothing more starts.
+    pub fn take_eased(&mut self, now: Now) -> Vec<(PartitionId, Obstacle)> {
+        self.destinations.take_eased(now, &self.settings.limits)
     }
 
     /// When time next makes a difference.
@@ -302,17 +305,7 @@ impl Gate {
         while let Some(&(_, queue)) = self.metered.first().filter(|(at, _)| *at <= now.boot) {
             self.show(now, queue);
         }
-        self.destinations.forget_old_failures(now);
-        for destination in self.destinations.rested(now) {
-            self.promote(now, destination);
-        }
-    }
-
-    /// Lets offers that waited for a destination stand in line again.
-    fn promote(&mut self, now: Now, destination: u64) {
-        for offer in self.destinations.promote(now, &self.settings.limits, destination) {
-            self.stand_in_line(now, offer);
-        }
+        self.destinations.time_passed(now);
     }
 }
 

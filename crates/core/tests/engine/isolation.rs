@@ -132,3 +132,25 @@ fn a_destination_that_hangs_with_a_hundred_thousand_due_tasks() {
         ",
     );
 }
+
+#[test]
+fn a_destination_takes_its_share_of_eight_partitions_without_reading_all_of_them_again() {
+    // Each time there was room for a few, a page of every partition was read, and all but those few sent back.
+    let accept = |n: usize| {
+        format!("0 accept {}*250 due=1 destination=busy partition={n}\n", "abcdefgh".as_bytes()[n] as char)
+    };
+    let accepts: String = (0..8).map(accept).collect();
+    check(
+        &format!(
+            "
+            partitions 8
+            watch nothing
+            auto succeed * after=0.01
+            {accepts}
+            60   assert ended == 2000
+            60   assert loads <= 200
+            "
+        ),
+        "",
+    );
+}

@@ -163,6 +163,42 @@ fn a_breaker_opens_probes_and_closes() {
 }
 
 #[test]
+fn a_partition_that_has_nothing_to_send_any_more_keeps_no_other_waiting_for_its_destination() {
+    // Room is offered to one partition at a time: to the first, whose tasks were cancelled meanwhile.
+    check(
+        "
+        partitions 2
+        limits destination_running_max=2 destination_waiting_max=2 parked_page=2
+        watch long a1 b*
+        auto succeed b* after=1
+        0   accept long due=1 destination=x partition=0
+        0   accept a*6 due=2 destination=x partition=0
+        0   accept b*3 due=3 destination=x partition=1
+        4   cancel a2
+        4   cancel a3
+        4   cancel a4
+        4   cancel a5
+        4   cancel a6
+        5   succeed a1
+        20  succeed long
+        20  assert ended == 10
+        ",
+        "
+        1 start long #1
+        2 start a1 #1
+        5 finish a1
+        5.976562 start b1 #1
+        6.976562 start b2 #1
+        6.976562 finish b1
+        7.976562 start b3 #1
+        7.976562 finish b2
+        8.976562 finish b3
+        20 finish long
+        ",
+    );
+}
+
+#[test]
 fn what_waits_for_a_destination_survives_a_crash() {
     check(
         "
