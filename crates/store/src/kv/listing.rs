@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use bytes::Bytes;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use punctual_core::{EndedTask, PartitionId, Place, RowKey, Task};
 
 use super::keys::{Key, QUEUE_PREFIX, Table, WINDOW_PREFIX};
@@ -17,6 +18,8 @@ use crate::{Filter, Listed, Page, PageKey, StoreError};
 /// How many rows of one source are read at once, at least and at most.
 const PIECE_MIN: usize = 4;
 const PIECE_MAX: usize = 100;
+/// How many reads are under way together: each goes to a thread that may wait for the disk, and back.
+const READS_AT_ONCE: usize = 8;
 
 pub(super) async fn list<K: OrderedKv>(
     kv: &K,
@@ -25,19 +28,21 @@ pub(super) async fn list<K: OrderedKv>(
     from: Option<PageKey>,
     limit: usize,
 ) -> Result<Page, StoreError> {
-    let mut sources = Vec::new();
-    for partition in (0..partitions).map(PartitionId) {
+    let partitions = (0..partitions).map(PartitionId);
+    let found = partitions.map(|partition| {
         let first = first_key(filter, from, partition);
-        sources.extend(sources_of(kv, partition, filter, first).await?);
-    }
+        sources_of(kv, partition, filter, first)
+    });
+    let found: Vec<Vec<Source>> = stream::iter(found).buffered(READS_AT_ONCE).try_collect().await?;
+    let mut sources: Vec<Source> = found.into_iter().flatten().collect();
     // Tasks spread evenly over partitions, so that most sources give a page no more than their share. Reading more from
     // each would make a page of a hundred cost thousands of rows.
     let share = 2 * limit.saturating_add(1) / sources.len().max(1);
-    let mut heads = BinaryHeap::new();
-    for (n, source) in sources.iter_mut().enumerate() {
-        source.piece = share.clamp(PIECE_MIN, PIECE_MAX);
-        heads.extend(source.head(kv).await?.map(|key| Reverse((key, n))));
-    }
+    sources.iter_mut().for_each(|source| source.piece = share.clamp(PIECE_MIN, PIECE_MAX));
+    let first: Vec<_> = sources.iter_mut().map(|source| source.head(kv)).collect();
+    let first: Vec<Option<PageKey>> = stream::iter(first).buffered(READS_AT_ONCE).try_collect().await?;
+    let first = first.into_iter().enumerate();
+    let mut heads: BinaryHeap<_> = first.filter_map(|(n, key)| Some(Reverse((key?, n)))).collect();
     let (mut page, mut looked) = (Page::default(), 0);
     while let Some(Reverse((key, n))) = heads.pop() {
         if filter.until.is_some_and(|until| key.at >= until) {
