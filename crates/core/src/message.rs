@@ -290,6 +290,8 @@ pub enum Effect {
     StopAttempt(Token),
     /// The end of this attempt is recorded, or can never be: nothing more will be asked about it.
     ForgetAttempt(Token),
+    /// An attempt of an earlier ownership may still be at work: it counts as running.
+    AdoptAttempt(Token),
     /// Everything is recorded; the partition can be released.
     ReleasePartition(Fence),
     /// Something impossible happened: take the partition over anew.

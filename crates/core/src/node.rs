@@ -39,6 +39,15 @@ struct LiveAttempt {
     token: Token,
     /// The report, as long as it is not on record.
     outcome: Option<Outcome>,
+    /// Its time was up. Nobody reports on it any more.
+    is_stopped: bool,
+}
+
+impl LiveAttempt {
+    /// Whether it counts as long as it is not reported on, whoever owns its partition.
+    fn runs(&self) -> bool {
+        self.outcome.is_none() && !self.is_stopped
+    }
 }
 
 /// The engines of the partitions owned, each at its partition's place.
@@ -170,13 +179,8 @@ impl Node {
         if let Some(mut engine) = self.engines.remove(partition) {
             self.suspects.insert(partition, engine.take_suspects());
             let live = &self.live;
-            self.gate.forget_partition(now, partition, |seq| live.contains_key(&(partition, seq)));
-            // Granted, but its start was still being recorded: it never began, and nobody will report on it.
-            for seq in self.gate.granted_of(partition) {
-                if !self.live.contains_key(&(partition, seq)) {
-                    self.gate.ended(now, partition, seq, Conduct::Neither);
-                }
-            }
+            let runs = |seq| live.get(&(partition, seq)).is_some_and(LiveAttempt::runs);
+            self.gate.forget_partition(now, partition, runs);
         }
     }
 
@@ -361,7 +365,11 @@ impl Node {
                     self.gate.withdraw(now, offer);
                 }
                 Effect::DeclineOffer(offer) => self.gate.undo(now, offer),
-                Effect::ForgetAttempt(token) => self.forget_attempt(fence.partition, token),
+                Effect::AdoptAttempt(token) => self.gate.adopted(now, fence.partition, token.id),
+                Effect::ForgetAttempt(token) => {
+                    self.gate.adopted_ended(now, fence.partition, token.id.seq);
+                    self.forget_attempt(fence.partition, token);
+                }
                 // Its start took so long to record that others may have the partition by now.
                 Effect::StartAttempt(attempt) if now.boot >= self.trusted_until => {
                     self.gate.ended(now, fence.partition, attempt.token.id.seq, Conduct::Neither);
@@ -369,14 +377,17 @@ impl Node {
                 }
                 Effect::StartAttempt(attempt) => {
                     let token = attempt.token;
-                    self.live.insert((fence.partition, token.id.seq), LiveAttempt { token, outcome: None });
+                    self.live.insert(
+                        (fence.partition, token.id.seq),
+                        LiveAttempt { token, outcome: None, is_stopped: false },
+                    );
                     out.push((fence, Effect::StartAttempt(attempt)));
                 }
                 Effect::StopAttempt(token) => {
                     // One that was called off before it began says nothing about its destination.
-                    let live = self.live.get(&(fence.partition, token.id.seq));
-                    let began = live.is_some_and(|live| live.token == token);
-                    let conduct = if began { Conduct::Bad } else { Conduct::Neither };
+                    let live = self.live.get_mut(&(fence.partition, token.id.seq));
+                    let began = live.filter(|live| live.token == token).map(|live| live.is_stopped = true);
+                    let conduct = began.map_or(Conduct::Neither, |()| Conduct::Bad);
                     self.gate.ended(now, fence.partition, token.id.seq, conduct);
                     out.push((fence, Effect::StopAttempt(token)));
                 }

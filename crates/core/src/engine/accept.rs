@@ -153,7 +153,14 @@ impl Engine {
 
     /// An attempt of an earlier ownership may still be at work: wait for its report or for its lease to end. That
     /// report may be what the partition failed at, so failures are counted before it is heard again.
-    pub(super) fn adopt(&mut self, now: Now, token: Token, mut task: Task, lease: Duration) {
+    pub(super) fn adopt(
+        &mut self,
+        now: Now,
+        token: Token,
+        mut task: Task,
+        lease: Duration,
+        out: &mut Vec<Effect>,
+    ) {
         if self.entries.find(task.id.seq).is_some() {
             return;
         }
@@ -166,6 +173,7 @@ impl Engine {
         }
         let slot = self.entries.insert(task);
         self.lend(slot, token, now.boot + lease);
+        out.push(Effect::AdoptAttempt(token));
     }
 
     /// Whoever runs the attempt has it until then.

@@ -34,14 +34,14 @@ impl Engine {
         for task in inheritance.standing.leased {
             if let Some(Begun { epoch, lease: Some(lease) }) = task.begun {
                 let token = Token { id: task.id, epoch, attempt: task.attempts };
-                engine.adopt(now, token, task, lease);
+                engine.adopt(now, token, task, lease, out);
             }
         }
         for (token, mut task) in inheritance.live {
             // That it began may not have been recorded.
             task.attempts = task.attempts.max(token.attempt);
             let timeout = task.spec.timeout.unwrap_or(engine.settings.queues.get(task.id.queue).timeout);
-            engine.adopt(now, token, task, timeout);
+            engine.adopt(now, token, task, timeout, out);
         }
         engine.consider_all_windows(now, out);
         engine.free_headless_lanes(now, out);

@@ -7,12 +7,13 @@ mod destination;
 mod rate;
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::engine::Settings;
-use crate::id::{PartitionId, Priority, QueueId, Seq};
+use crate::id::{PartitionId, Priority, QueueId, Seq, TaskId};
 use crate::message::Offer;
 use crate::queue::QueueSettings;
 use crate::task::Obstacle;
@@ -58,6 +59,8 @@ struct Live {
     queue: QueueId,
     destination: Option<u64>,
     takes_slot: bool,
+    /// An earlier owner let it through, and whoever runs it may be gone.
+    is_adopted: bool,
 }
 
 /// How an attempt ended, as far as the gate cares.
@@ -173,6 +176,22 @@ impl Gate {
         granted
     }
 
+    /// An attempt that an earlier owner let through may still run: it counts, but takes no slot of this node.
+    pub fn adopted(&mut self, now: Now, partition: PartitionId, id: TaskId) {
+        if let Entry::Vacant(live) = self.live.entry((partition, id.seq)) {
+            live.insert(Live { queue: id.queue, destination: None, takes_slot: false, is_adopted: true });
+            self.lines.entry(id.queue).or_default().running += 1;
+            self.show(now, id.queue);
+        }
+    }
+
+    /// An attempt is over and on record. If it was an earlier owner's, nobody here has seen it end.
+    pub fn adopted_ended(&mut self, now: Now, partition: PartitionId, seq: Seq) {
+        if self.live.get(&(partition, seq)).is_some_and(|live| live.is_adopted) {
+            self.ended(now, partition, seq, Conduct::Neither);
+        }
+    }
+
     /// What was granted did not start after all.
     pub fn undo(&mut self, now: Now, offer: Offer) {
         self.ended(now, offer.partition, offer.key.seq, Conduct::Neither);
@@ -219,14 +238,6 @@ impl Gate {
         }
     }
 
-    /// What was let through for a partition and has not ended.
-    pub fn granted_of(&self, partition: PartitionId) -> Vec<Seq> {
-        let of_partition = self.live.keys().filter(|(of, _)| *of == partition);
-        let mut granted: Vec<Seq> = of_partition.map(|(_, seq)| *seq).collect();
-        granted.sort_unstable();
-        granted
-    }
-
     /// Partitions whose tasks were sent away, and destinations that take more of them. Asked when nothing more starts.
     pub fn take_eased(&mut self, now: Now) -> Vec<(PartitionId, Obstacle)> {
         self.destinations.take_eased(now, &self.settings.limits)
@@ -266,7 +277,9 @@ impl Gate {
         if let Some(destination) = destination {
             self.destinations.started(now, destination);
         }
-        let before = self.live.insert((partition, offer.key.seq), Live { queue, destination, takes_slot });
+        let before = self
+            .live
+            .insert((partition, offer.key.seq), Live { queue, destination, takes_slot, is_adopted: false });
         debug_assert!(before.is_none(), "task {:?} was started twice at once", offer.key.seq);
         self.show(now, queue);
     }

@@ -456,3 +456,52 @@ fn a_worker_has_the_time_it_asked_for_since_when_its_owner_crashes() {
         ",
     );
 }
+
+#[test]
+fn what_workers_hold_counts_when_their_owner_has_crashed() {
+    check(
+        "
+        queue q timeout=20 running_max=2
+        0   accept a*4 due=0 worker
+        0   reserve q 4
+        1   crash
+        2   take_over
+        3   reserve q 4
+        23  reserve q 4
+        ",
+        "
+        0 start a1 #1
+        0 start a2 #1
+        22 stop a1 #1
+        22 stop a2 #1
+        22 postpone a1 to t32
+        22 postpone a2 to t32
+        23 start a3 #1
+        23 start a4 #1
+        ",
+    );
+}
+
+#[test]
+fn an_attempt_that_was_stopped_is_given_back_when_its_partition_goes_elsewhere() {
+    // Its end was not on record, so that it was taken over once more, and counted; nobody would ever report on it.
+    check(
+        "
+        partitions 2
+        queue q running_max=1
+        watch y
+        auto succeed y
+        0   accept x due=1 timeout=5 partition=0
+        0   accept y due=30 partition=1
+        5   hold_store records
+        7   reload partition=0
+        8   let_store
+        9   hand_over to=b partition=0
+        40  tick
+        ",
+        "
+        30 start y #1
+        30 finish y
+        ",
+    );
+}

@@ -75,6 +75,7 @@ impl<S: Store> Shell<S> {
             Effect::OfferTask(_)
             | Effect::WithdrawOffer(_)
             | Effect::DeclineOffer(_)
+            | Effect::AdoptAttempt(_)
             | Effect::ForgetAttempt(_) => {
                 unreachable!("the node keeps these to itself")
             }
