@@ -138,7 +138,8 @@ impl Operation {
     /// Takes a revision that must be the present one.
     pub fn if_match(self, code: &'static str) -> Operation {
         let schema = json!({"type": "string", "pattern": "^(\\*|\"[0-9]{1,19}\"(, ?\"[0-9]{1,19}\")*)$", "examples": ["\"1\""]});
-        let about = "The `ETag` that was answered, or several: nothing is changed if it is none of them by now.";
+        let about =
+            "The `ETag` that was answered, or several: nothing is changed if it is none of them by now.";
         self.header("If-Match", &schema, about).refuses(&[code])
     }
 
