@@ -126,7 +126,8 @@ impl<S: Store> Scheduler<S> {
         if !waiting.tasks.is_empty() || waiting.next.is_some() {
             return Err(Error::QueueNotEmpty);
         }
-        self.inner.directory.remove(self.now(), &self.namespace, name, queue.version).await
+        self.inner.directory.remove(self.now(), &self.namespace, name, queue.version).await?;
+        self.tell(Command::QueueRemoved(queue.id)).await
     }
 
     async fn change_queue(

@@ -144,7 +144,7 @@ async fn tell(app: &App, whom: &Notification, queue: &str, late: &Late, begins: 
         time: moment_of(now),
         data,
     };
-    let Some(letter) = letter::notification(&whom.name, &whom.url, &event, &unique, now) else {
+    let Some(letter) = letter::notification(whom, &event, &unique, now) else {
         return Ok(());
     };
     debts::send(app, &whom.namespace, letter).await.map_err(|_| Error::Stopped)

@@ -9,7 +9,7 @@ use crate::api::moment_of;
 use crate::app::{App, Scheduler};
 use crate::call::Call;
 use crate::delivery::Delivery;
-use crate::notifications;
+use crate::notifications::{self, Notification};
 use crate::owed::{Callback, Owed, Told};
 
 /// The queue of results.
@@ -32,14 +32,14 @@ pub fn all(app: &App, id: TaskId, owed: Owed) -> Vec<(Arc<str>, Letter)> {
     let (namespace, queue) = place.unwrap_or_else(|| ("default".into(), "".into()));
     let at = Timestamp::from_micros(owed.at);
     let mut letters: Vec<Letter> =
-        owed.callback.into_iter().filter_map(|it| result(it, &queue, at)).collect();
+        owed.callback.into_iter().filter_map(|it| result(it, (&namespace, &queue), at)).collect();
     if let Some(told) = owed.event {
         letters.extend(told_of(app, (&namespace, &queue), id, told, at));
     }
     letters.into_iter().map(|letter| (namespace.clone(), letter)).collect()
 }
 
-fn result(callback: Callback, queue: &str, at: Timestamp) -> Option<Letter> {
+fn result(callback: Callback, (namespace, queue): (&str, &str), at: Timestamp) -> Option<Letter> {
     let Callback { url, mut sent } = callback;
     queue.clone_into(&mut sent.queue);
     let mut body = serde_json::to_vec(&sent).ok()?;
@@ -47,7 +47,7 @@ fn result(callback: Callback, queue: &str, at: Timestamp) -> Option<Letter> {
         (sent.result, sent.result_omitted) = (None, true);
         body = serde_json::to_vec(&sent).ok()?;
     }
-    Some(letter(CALLBACKS, Call::post(url), &sent.id, at, body))
+    Some(letter((namespace, CALLBACKS), Call::post(url), &sent.id, at, body))
 }
 
 /// Those who are to be told of it. What happens to notifications themselves is told to nobody, or it would never end.
@@ -75,19 +75,26 @@ fn told_of<'a>(
         data: EventData { queue: Some(queue.to_owned()), lane, task: Some(task), lateness: None, late: None },
     };
     let wanting = app.notifications().wanting(namespace, queue, kind);
-    wanting.iter().filter_map(|to| notification(&to.name, &to.url, &event, &unique, at)).collect()
+    wanting.iter().filter_map(|to| notification(to, &event, &unique, at)).collect()
 }
 
 /// An event for one who is notified. The same key again is the same notification.
-pub fn notification(name: &str, url: &str, event: &Event, unique: &str, at: Timestamp) -> Option<Letter> {
+pub fn notification(to: &Notification, event: &Event, unique: &str, at: Timestamp) -> Option<Letter> {
     let body = serde_json::to_vec(event).ok()?;
-    let mut call = Call::post(url);
+    let mut call = Call::post(to.url.as_str());
     call.headers.push(("content-type".to_owned(), "application/cloudevents+json".to_owned()));
-    Some(letter(&notifications::queue_of(name), call, unique, at, body))
+    let queue = notifications::queue_of(&to.name);
+    Some(letter((&to.namespace, &queue), call, unique, at, body))
 }
 
-fn letter(queue: &str, call: Call, unique: &str, at: Timestamp, body: Vec<u8>) -> Letter {
-    let target = Target::Destination(call.destination().into());
+fn letter(
+    (namespace, queue): (&str, &str),
+    call: Call,
+    unique: &str,
+    at: Timestamp,
+    body: Vec<u8>,
+) -> Letter {
+    let target = Target::Destination(call.destination(namespace).into());
     let delivery = Delivery { call: Some(call), callback: None };
     let task = NewTask::to(target).queue(queue).retry(RetryPolicy::WEBHOOKS).unique_key(unique);
     // The same is sent once, however often it is seen to happen.

@@ -44,7 +44,7 @@ fn amend() -> impl Strategy<Value = String> {
         Just("cancel".to_owned()),
         (0..60i64).prop_map(|to| format!("move to=+{to}")),
         Just("change".to_owned()),
-        (0..60i64).prop_map(|to| format!("change payload=moved to=+{to}")),
+        (0..60i64).prop_map(|to| format!("change to=+{to}")),
         Just("run".to_owned()),
         Just("retry".to_owned()),
         Just("expire".to_owned()),

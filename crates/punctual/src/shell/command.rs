@@ -36,6 +36,8 @@ pub enum Command {
     /// A queue has these settings from now on, unless a higher version of them was heard of already: two changes may
     /// come in another order than they were made in.
     SetQueue(QueueId, u64, Box<QueueSettings>),
+    /// A queue is gone. One of its name may be made anew, with another number.
+    QueueRemoved(QueueId),
     /// The executor knows other handlers than before.
     ReceiversChanged,
     /// So many nodes share the work.
@@ -95,6 +97,7 @@ impl<S: Store> Shell<S> {
         match command {
             Command::Ask { partition, ask, reply } => self.ask(now, partition, ask, reply),
             Command::AwaitEnd { id, reply } => self.await_end(id, reply),
+            Command::QueueRemoved(queue) => self.send_away(queue),
             Command::SetQueue(queue, version, settings) => self.set_queue(now, queue, version, *settings),
             Command::ReceiversChanged => self.receivers_changed(now),
             Command::SetNodes(nodes) => {

@@ -288,6 +288,17 @@ impl<S: Store> Shell<S> {
         }
     }
 
+    /// Those who wait for tasks of a queue that is gone are told that there are none: when they ask again, they wait for
+    /// the next queue of that name.
+    pub(super) fn send_away(&mut self, queue: QueueId) {
+        for no in self.workers.waiting.get(&queue).cloned().unwrap_or_default() {
+            self.workers.stop_waiting(no);
+            if let Some(reserving) = self.workers.reserves.remove(&no) {
+                reserving.reserve.reply.send(Vec::new()).ok();
+            }
+        }
+    }
+
     /// Nothing more is given to workers: those who wait are sent away.
     pub(super) fn dismiss_workers(&mut self) {
         let waiting: Vec<No> = self.workers.waiting.drain().flat_map(|(_, line)| line).collect();

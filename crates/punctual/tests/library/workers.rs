@@ -57,6 +57,27 @@ async fn a_reserve_waits_for_the_first_task_and_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reserve_that_waits_for_a_queue_that_is_removed_is_sent_away() {
+    // It waited for tasks of the old number, whatever came into the queue that was made anew.
+    let world = World::new();
+    let scheduler = world.start(world.builder()).await;
+    scheduler.set_queue("work", punctual::QueueSettings::default()).await.unwrap();
+    let remove = async {
+        pass(secs(5)).await;
+        scheduler.remove_queue("work", |_| true).await.unwrap();
+    };
+    let begun = world.now();
+    let (reserved, ()) = tokio::join!(scheduler.reserve("work", 10, secs(20), None), remove);
+    assert_eq!((reserved.unwrap(), world.now().since(begun).as_secs()), (vec![], 5));
+    let make = async {
+        pass(secs(5)).await;
+        id_of(&scheduler, job()).await
+    };
+    let (reserved, id) = tokio::join!(scheduler.reserve("work", 10, secs(20), None), make);
+    assert_eq!(ids(&reserved.unwrap()), [id]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reserve_waits_for_its_queue_to_be_made_and_makes_none() {
     let world = World::new();
     let scheduler = world.start(world.builder()).await;

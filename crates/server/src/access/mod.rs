@@ -31,7 +31,7 @@ pub use table::{Need, NoLine, PATHS};
 /// Tasks must not be handed to a worker that has hung up: this request ends with its connection.
 const RESERVE: &str = "/v1/queues/{queue}/reserve";
 /// The namespace of whoever needs no key.
-const NAMESPACE: &str = "default";
+pub(crate) const NAMESPACE: &str = "default";
 
 /// What the door needs to know.
 pub struct Access {

@@ -77,7 +77,7 @@ async fn make(
 /// Whoever makes tasks for this queue.
 pub async fn drafter<'a>(
     app: &'a App,
-    scheduler: &Scheduler,
+    scheduler: &'a Scheduler,
     queue: &'a str,
     full: bool,
     surroundings: Surroundings,
@@ -89,8 +89,8 @@ pub async fn drafter<'a>(
         None => (Arc::new(Extras::default()), punctual::Priority::default().level()),
     };
     let (surroundings, _span) = app.spans().creating(queue, surroundings);
-    let now = scheduler.now();
-    Ok(Drafter { queue, extras, guard: app.guard(), now, priority, full, surroundings, _span })
+    let (now, namespace) = (scheduler.now(), scheduler.namespace());
+    Ok(Drafter { queue, namespace, extras, guard: app.guard(), now, priority, full, surroundings, _span })
 }
 
 /// Schedules one task, and answers with it.

@@ -27,6 +27,8 @@ pub struct Surroundings {
 pub struct Drafter<'a> {
     /// The queue.
     pub queue: &'a str,
+    /// And whose it is.
+    pub namespace: &'a str,
     /// What the queue says about its tasks' delivery.
     pub extras: Arc<Extras>,
     /// What may be called.
@@ -141,7 +143,7 @@ impl Drafter<'_> {
         self.check_call("http", &call)?;
         call.traceparent.clone_from(&self.surroundings.traceparent);
         call.tracestate.clone_from(&self.surroundings.tracestate);
-        let target = Target::Destination(call.destination().into());
+        let target = Target::Destination(call.destination(self.namespace).into());
         Ok((target, payload.unwrap_or_default(), Delivery { call: Some(call), callback }))
     }
 

@@ -20,6 +20,10 @@ const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 1_000;
 /// So many reasons are told of why tasks were not changed.
 const PROBLEMS_MAX: usize = 100;
+/// A page that shows what its tasks carry ends after so many bytes of it. Tasks are read so many at a time at least,
+/// which bounds how much more it can be.
+const FULL_BYTES: usize = 8 * 1024 * 1024;
+const FULL_PIECE: usize = 16;
 
 /// Where a page begins: among those that have not ended, or among those that have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,6 +148,28 @@ impl Listing {
         Ok((views, next))
     }
 
+    /// A page that is shown with what its tasks carry, which may be a megabyte each: it ends when there is enough of it.
+    async fn page_of_bytes(
+        &self,
+        scheduler: &Scheduler,
+        mut cursor: Option<Cursor>,
+        limit: usize,
+    ) -> Result<(Vec<TaskView>, Option<Cursor>), Failure> {
+        let (mut views, mut bytes, mut left, mut piece) = (Vec::new(), 0, limit, FULL_PIECE.min(limit));
+        loop {
+            let (more, next) = self.page(scheduler, cursor, piece).await?;
+            bytes += more.iter().map(carried).sum::<usize>();
+            views.extend(more);
+            left -= piece;
+            if next.is_none() || left == 0 || bytes >= FULL_BYTES {
+                return Ok((views, next));
+            }
+            // As many as there is room for, if they are like those before.
+            let alike = (FULL_BYTES - bytes) * views.len().max(1) / bytes.max(1);
+            (cursor, piece) = (next, alike.max(FULL_PIECE).min(left));
+        }
+    }
+
     /// A page of those that have not ended, or of those that have.
     async fn part(
         &self,
@@ -169,6 +195,15 @@ impl Listing {
     }
 }
 
+/// How many bytes of a task are shown when all of it is.
+fn carried(view: &TaskView) -> usize {
+    match &view.found {
+        Found::Live(task) => task.spec.payload.len(),
+        Found::Ended(ended) => ended.task.spec.payload.len() + ended.end.result.len(),
+        Found::Forgotten { .. } => 0,
+    }
+}
+
 fn end_state(state: wire::State) -> Option<EndState> {
     match state {
         wire::State::Succeeded => Some(EndState::Succeeded),
@@ -184,7 +219,10 @@ pub async fn list(asker: Asker, Query(query): Query<wire::TaskQuery>) -> Result<
     let (limit, full) = (page_limit(query.limit)?, query.view == Some(wire::View::Full));
     let cursor = Cursor::given(query.cursor.as_deref())?;
     let listing = Listing::of(&query.into_filter())?;
-    let (views, next) = listing.page(&asker.scheduler, cursor, limit).await?;
+    let (views, next) = match full {
+        true => listing.page_of_bytes(&asker.scheduler, cursor, limit).await?,
+        false => listing.page(&asker.scheduler, cursor, limit).await?,
+    };
     let next = next.map(Cursor::text);
     let tasks = views.iter().filter_map(|found| shown(&asker.scheduler, found, full)).collect();
     Ok(json(StatusCode::OK, &wire::TaskPage { tasks, next }))

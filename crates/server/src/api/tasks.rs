@@ -177,7 +177,7 @@ pub async fn patch(
     if !expected.allows(Some(u64::from(task.revision))) {
         return Err(Error::Outdated { revision: task.revision }.into());
     }
-    let spec = patched(&app, &task.spec, patch)?;
+    let spec = patched(&app, asker.scheduler.namespace(), &task.spec, patch)?;
     let is_changed = spec != *task.spec;
     let task = match at {
         // Whoever names a revision must not move what somebody else has changed meanwhile.
@@ -197,7 +197,7 @@ fn check_call(app: &App, field: &str, call: &Call) -> Result<(), Failure> {
 }
 
 /// What a task is to do from now on.
-fn patched(app: &App, before: &Spec, mut patch: wire::Patch) -> Result<Spec, Failure> {
+fn patched(app: &App, namespace: &str, before: &Spec, mut patch: wire::Patch) -> Result<Spec, Failure> {
     let zone = patch.timezone.clone();
     let time = |field: &str, change: Change<wire::Time>, old| match change {
         Change::Keep => Ok(old),
@@ -229,7 +229,7 @@ fn patched(app: &App, before: &Spec, mut patch: wire::Patch) -> Result<Spec, Fai
             carried = body(http, carried)?;
             let call = call_of(http);
             check_call(app, "http", &call)?;
-            spec.target = Target::Destination(call.destination().into());
+            spec.target = Target::Destination(call.destination(namespace).into());
             delivery.call = Some(call);
         }
         (None, Some(handler)) => {

@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue, Method, Uri};
 use url::{Host, Url};
 
 use super::{Call, Guard};
+use crate::access::NAMESPACE;
 
 const URL_MAX: usize = 2_048;
 const HEADERS_MAX: usize = 32;
@@ -75,9 +76,10 @@ impl Call {
     }
 
     /// The name under which limits and breakers are kept: host and port, in small letters. What cannot be called goes
-    /// to `nowhere`.
-    pub fn destination(&self) -> String {
-        Place::of(&self.url).map_or_else(|_| "nowhere".to_string(), |place| place.to_string())
+    /// to `nowhere`. Each namespace has its own, so that nobody's failures keep others from a host that is well.
+    pub fn destination(&self, namespace: &str) -> String {
+        let place = Place::of(&self.url).map_or_else(|_| "nowhere".to_string(), |place| place.to_string());
+        if namespace == NAMESPACE { place } else { format!("{namespace}/{place}") }
     }
 }
 
@@ -335,7 +337,8 @@ mod tests {
             ("http://0x7f.1", "127.0.0.1:80"),
             ("http://[0::1]:81/", "[::1]:81"),
         ] {
-            assert_eq!(Call::post(url).destination(), destination, "{url}");
+            assert_eq!(Call::post(url).destination("default"), destination, "{url}");
+            assert_eq!(Call::post(url).destination("acme"), format!("acme/{destination}"), "{url}");
         }
     }
 

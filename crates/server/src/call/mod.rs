@@ -78,7 +78,7 @@ impl fmt::Debug for Call {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Call")
             .field("method", &self.method)
-            .field("destination", &self.destination())
+            .field("destination", &self.destination(crate::access::NAMESPACE))
             .field("headers", &names)
             .field("body", &self.body.as_ref().map(Bytes::len))
             .field("timeout", &self.timeout)

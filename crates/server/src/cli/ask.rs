@@ -45,7 +45,8 @@ impl Remote {
     /// A client that keeps so many connections.
     pub fn client_with(&self, connections: usize) -> Result<Client, Trouble> {
         let mut builder = Client::builder(&self.server).idle_max(connections);
-        if let Some(key) = &self.key {
+        // A variable that is there but empty says that there is none.
+        if let Some(key) = self.key.as_ref().filter(|key| !key.is_empty()) {
             builder = builder.key(key);
         }
         builder.build().map_err(|error| {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
-use super::received::{NotReceived, receive};
+use super::received::{NotReceived, receive, refuse_full};
 use super::trouble::{Exit, Trouble, of_folder};
 use super::words;
 
@@ -96,6 +96,7 @@ impl Backup {
 }
 
 async fn of_server(remote: &Remote, to: &Path) -> Outcome {
+    refuse_full(to).map_err(Trouble::usage)?;
     let client = remote.client()?;
     let bar = progress("copying");
     let shown = bar.clone();

@@ -51,12 +51,18 @@ async fn pass_on(to: &SyncSender<Bytes>, piece: Bytes) -> bool {
     tokio::task::spawn_blocking(move || to.send(piece).is_ok()).await.unwrap_or(false)
 }
 
-fn unpack(pieces: Receiver<Bytes>, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    if fs::read_dir(to)?.next().is_some() {
+/// Refuses a folder in which something is already, before a server is asked for what goes there.
+pub fn refuse_full(to: &Path) -> io::Result<()> {
+    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
         let text = format!("{} is not empty: name a folder that is empty or not there yet", to.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
+    Ok(())
+}
+
+fn unpack(pieces: Receiver<Bytes>, to: &Path) -> io::Result<()> {
+    refuse_full(to)?;
+    fs::create_dir_all(to)?;
     let mut archive = tar::Archive::new(Pieces { from: pieces, piece: Bytes::new() });
     archive.set_preserve_permissions(false);
     archive.set_preserve_mtime(false);

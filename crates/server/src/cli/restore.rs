@@ -164,7 +164,8 @@ impl DueTask {
             attempts: task.attempts,
             target: match &task.spec.target {
                 Target::Worker => "worker".into(),
-                Target::Destination(host) => host.to_string(),
+                // Without whose it is.
+                Target::Destination(name) => name.rsplit('/').next().unwrap_or_default().to_owned(),
                 Target::Handler(name) => name.to_string(),
             },
             lane: task.spec.lane.as_deref().map(Into::into),

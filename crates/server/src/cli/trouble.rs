@@ -94,6 +94,9 @@ impl Trouble {
                     ..Trouble::new(Exit::Refused, text)
                 }
             }
+            Error::Refused(problem) if matches!(&*problem.code, "key_missing" | "key_invalid") => {
+                Trouble::refused(problem).hint("give your key with --key, or in PUNCTUAL_KEY")
+            }
             Error::Refused(problem) => Trouble::refused(problem),
             Error::Busy { problem, retry_after } => {
                 let after =

@@ -140,3 +140,26 @@ async fn an_answer_with_payloads_is_bounded_and_kept_for_one_task_only() {
     let refused = world.ask_with("POST", &full, &[("idempotency-key", "b")], batch.as_bytes()).await;
     assert_eq!(refused.problem(), (400, "query_invalid".to_owned()));
 }
+
+#[tokio::test]
+async fn a_page_with_payloads_ends_when_there_is_enough_of_it() {
+    // A thousand payloads of a quarter of a megabyte were one answer, held in memory until the last byte was read.
+    let world = World::new().await;
+    let large = json!({"payload": "x".repeat(250_000), "delay": "1h"});
+    for _ in 0..3 {
+        let batch = json!({"tasks": vec![&large; 25]}).to_string();
+        assert_eq!(world.ask("POST", TASKS, &batch).await.status, 200);
+    }
+    let (mut pages, mut seen, mut cursor) = (0, 0, String::new());
+    loop {
+        let page = world.ask("GET", &format!("/v1/tasks?view=full&limit=1000{cursor}"), "").await;
+        assert!(page.body.len() < 16 * 1024 * 1024, "{} bytes", page.body.len());
+        let page = page.json();
+        (pages, seen) = (pages + 1, seen + page["tasks"].as_array().unwrap().len());
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!((pages, seen), (2, 75), "and none is left out");
+    let all = world.ask("GET", "/v1/tasks?limit=1000", "").await.json();
+    assert_eq!(all["tasks"].as_array().unwrap().len(), 75, "what is not shown does not count");
+}
