@@ -63,6 +63,8 @@ impl Engine {
             return self.dispatch(now, slot, out);
         }
         let waited_for = self.must_be_waited_for(&entry.task);
+        // A worker goes on when its owner is gone: the next owner hears of it as soon as it is noted.
+        let outlives_owner = waited_for || entry.task.spec.target == Target::Worker;
         let record_first = waited_for || self.may_have_crashed_its_owner(&entry.task);
         self.set_phase(now, slot, Phase::Placed, out);
         let task = &mut self.entries[slot].task;
@@ -70,7 +72,7 @@ impl Engine {
         let token = Token { id: task.id, epoch: self.fence.epoch, attempt: task.attempts };
         let timeout = time_to_run.unwrap_or_else(|| self.timeout_of(slot));
         self.entries[slot].task.begun =
-            Some(Begun { epoch: self.fence.epoch, lease: waited_for.then_some(timeout) });
+            Some(Begun { epoch: self.fence.epoch, lease: outlives_owner.then_some(timeout) });
         self.lend(slot, token, now.boot + timeout);
         if record_first {
             let change = self.begun_change(slot);
@@ -196,10 +198,11 @@ impl Engine {
         recorded.unwrap_or_else(|| self.timeout_of(slot))
     }
 
-    /// Exclusive runs, and tasks that worker machines hold: they go on when their owner is gone. A new owner must know of
-    /// them, and waits for their report or the end of their lease.
+    /// Exclusive runs, and tasks that worker machines hold in a lane: a new owner must know of them, and waits for
+    /// their report or the end of their lease.
     fn must_be_waited_for(&self, task: &Task) -> bool {
-        self.settings.queues.get(task.id.queue).exclusive || task.spec.target == Target::Worker
+        let pulled_in_lane = task.spec.lane.is_some() && task.spec.target == Target::Worker;
+        self.settings.queues.get(task.id.queue).exclusive || pulled_in_lane
     }
 
     /// Whatever may have been running when an earlier owner failed: the start is recorded first, so that another

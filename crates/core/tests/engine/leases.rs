@@ -430,8 +430,8 @@ fn a_worker_has_the_time_it_was_given_when_its_owner_crashes() {
         22 stop b #1
         22 postpone a to t32
         22 postpone b to t32
-        40 start a #2
         40 start b #2
+        40 start a #2
         ",
     );
 }
@@ -502,24 +502,6 @@ fn an_attempt_that_was_stopped_is_given_back_when_its_partition_goes_elsewhere()
         "
         30 start y #1
         30 finish y
-        ",
-    );
-}
-
-#[test]
-fn a_worker_gets_a_task_when_it_is_on_record_that_it_has_it() {
-    // Killed just after the answer, a server gave the task to another worker, and the first one's report came too late.
-    check(
-        "
-        0   accept a due=0 worker
-        0   hold_store records
-        1   reserve q 1
-        5   let_store
-        6   succeed a
-        ",
-        "
-        5 start a #1
-        6 finish a
         ",
     );
 }
