@@ -1,13 +1,13 @@
 //! The door: every request passes here before it is read. Who asks, may they, and not too often; and afterwards, what
 //! was done is written into the audit.
 //!
-//! A request that changes something is answered in a task of its own. If whoever asked hangs up, it goes on to its end
-//! all the same: what was done is kept for its `Idempotency-Key` and written into the audit, whether or not somebody
-//! hears the answer.
+//! A request that changes something goes on to its end even if whoever asked hangs up: what was done is kept for its
+//! `Idempotency-Key` and written into the audit, whether or not somebody hears the answer.
 
 mod room;
 mod sites;
 mod table;
+mod to_the_end;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ use crate::listen::Peer;
 
 pub use room::{Held, Room};
 pub use table::{Need, NoLine, PATHS};
+use to_the_end::to_the_end;
 
 /// Tasks must not be handed to a worker that has hung up: this request ends with its connection.
 const RESERVE: &str = "/v1/queues/{queue}/reserve";
@@ -98,18 +99,12 @@ pub async fn door(app: &App, mut request: Request, next: Next) -> Response {
     }
     let under_way = app.under_way();
     let changing = change(app.clone(), who, request, next);
-    let changed = tokio::spawn(async move {
+    to_the_end(async move {
         let response = changing.await;
         drop(under_way);
         response
-    });
-    match changed.await {
-        Ok(response) => response,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Failure::from(punctual::Error::Stopped).into_response(),
-        },
-    }
+    })
+    .await
 }
 
 /// Has a request answered that may change something, and writes down what it did.

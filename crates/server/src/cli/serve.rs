@@ -58,6 +58,7 @@ enum ClockChoice {
 impl Serve {
     /// Serves until SIGTERM or SIGINT.
     pub async fn run(self, remote: &Remote) -> Outcome {
+        take_small_pages();
         let virtual_clock = self.virtual_clock()?;
         let settings = self.settings.over(self.config.as_deref())?;
         let options = Options { virtual_clock, ..settings.options()? };
@@ -233,4 +234,11 @@ fn not_started(trouble: ServerTrouble, options: &Options) -> Trouble {
         ServerTrouble::Scheduler(punctual::Error::Folder(error)) => super::trouble::of_folder(&error),
         ServerTrouble::Scheduler(error) => Trouble::new(Exit::Folder, error),
     }
+}
+
+/// Memory that is used for one request after the other comes in pages of 4 KiB: zeroing pages of 2 MiB took a tenth of the
+/// time of a request with one task. Where it cannot be said, nothing is lost.
+fn take_small_pages() {
+    #[cfg(target_os = "linux")]
+    rustix::thread::disable_transparent_huge_pages(true).ok();
 }

@@ -147,6 +147,13 @@ impl<R: Rows> Writer<'_, R> {
     }
 
     async fn refile(&mut self, from: Place, task: &Task) -> Result<(), StoreError> {
+        // Most rows lie where they are thought to lie. What has a row has not ended.
+        if let Some(old) = self.at(from, &task.id).await? {
+            if old.revision < task.revision {
+                self.move_row(&old, task);
+            }
+            return Ok(());
+        }
         if self.knows(task).await? {
             return Ok(());
         }
@@ -174,7 +181,6 @@ impl<R: Rows> Writer<'_, R> {
     }
 
     async fn end(&mut self, from: Place, task: &Task, end: &End) -> Result<(), StoreError> {
-        // Most rows lie where they are thought to lie. What has a row has not ended.
         let row = match self.at(from, &task.id).await? {
             Some(row) => Some(row),
             None => self.present(&task.id).await?,
@@ -298,6 +304,19 @@ impl<R: Rows> Writer<'_, R> {
         }
         self.note_lease(&task.id, task.begun, old.and_then(|old| old.begun));
         Ok(())
+    }
+
+    /// As [`Writer::file`], of a row that was found: then nothing more need be looked for.
+    fn move_row(&mut self, old: &Task, task: &Task) {
+        self.clear(old.place());
+        self.put_row(task, false);
+        let (moved, birth) = (keys::moved(self.partition, task.id.seq), birth_place(&task.id));
+        if task.place() != birth {
+            self.rows.put(moved, &task.place());
+        } else if old.place() != birth {
+            self.rows.delete(moved);
+        }
+        self.note_lease(&task.id, task.begun, old.begun);
     }
 
     fn put_row(&mut self, task: &Task, is_new: bool) {
