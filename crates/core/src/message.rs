@@ -320,19 +320,6 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Before every offer of that priority that starts by then.
-    pub(crate) fn first_of(priority: Priority, start_by: Timestamp) -> Offer {
-        Offer {
-            priority,
-            start_by,
-            key: RowKey::FIRST,
-            partition: PartitionId(0),
-            queue: QueueId(0),
-            destination: None,
-            for_worker: false,
-        }
-    }
-
     /// What it is chosen by. No two offers of a node share a partition and a number, so the rest need not be compared.
     fn rank(&self) -> (Priority, Timestamp, RowKey, PartitionId) {
         (self.priority, self.start_by, self.key, self.partition)

@@ -361,8 +361,10 @@ impl Node {
                     refused.extend(self.gate.offer(now, offer).map(|obstacle| (offer, obstacle)));
                 }
                 Effect::WithdrawOffer(offer) => {
-                    refused.retain(|(refused, _)| *refused != offer);
-                    self.gate.withdraw(now, offer);
+                    match refused.iter().position(|(refused, _)| *refused == offer) {
+                        Some(place) => _ = refused.remove(place),
+                        None => self.gate.withdraw(now, offer),
+                    }
                 }
                 Effect::DeclineOffer(offer) => self.gate.undo(now, offer),
                 Effect::AdoptAttempt(token) => self.gate.adopted(now, fence.partition, token.id),

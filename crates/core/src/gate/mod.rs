@@ -4,6 +4,7 @@
 //! start something now take part, so that a paused, full or rate-limited queue costs the others nothing.
 
 mod destination;
+mod offers;
 mod rate;
 
 use std::collections::BTreeSet;
@@ -13,13 +14,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::engine::Settings;
-use crate::id::{PartitionId, Priority, QueueId, Seq, TaskId};
+use crate::id::{PartitionId, QueueId, Seq, TaskId};
 use crate::message::Offer;
 use crate::queue::QueueSettings;
 use crate::task::Obstacle;
 use crate::time::{BootTime, Now, Timestamp, Wake};
 
 use destination::Destinations;
+use offers::Offers;
 use rate::Meter;
 
 /// Decides which offers start, and when.
@@ -29,7 +31,7 @@ pub struct Gate {
     closed: bool,
     lines: FxHashMap<QueueId, Line>,
     /// The best offer of each queue that may start something now.
-    open: BTreeSet<Offer>,
+    open: Offers,
     /// Queues that wait for their rate.
     metered: BTreeSet<(BootTime, QueueId)>,
     destinations: Destinations,
@@ -43,9 +45,9 @@ pub struct Gate {
 #[derive(Default)]
 struct Line {
     /// For this node's own slots.
-    offers: BTreeSet<Offer>,
+    offers: Offers,
     /// For workers that reserve.
-    for_workers: BTreeSet<Offer>,
+    for_workers: Offers,
     running: u32,
     meter: Meter,
     /// What stands for this queue in `open`.
@@ -83,7 +85,7 @@ impl Gate {
             settings,
             closed: false,
             lines: FxHashMap::default(),
-            open: BTreeSet::new(),
+            open: Offers::default(),
             metered: BTreeSet::new(),
             destinations: Destinations::default(),
             live: FxHashMap::default(),
@@ -128,8 +130,7 @@ impl Gate {
             return;
         }
         if let Some(line) = self.lines.get_mut(&offer.queue) {
-            line.offers.remove(&offer);
-            line.for_workers.remove(&offer);
+            line.kind(&offer).remove(offer);
             self.show(now, offer.queue);
         }
         // It may have been the one that was let forward: another of its destination may go in its place.
@@ -165,11 +166,10 @@ impl Gate {
         let mut granted = Vec::new();
         while granted.len() < max && !self.closed {
             let Some(line) = self.lines.get_mut(&queue) else { break };
-            let Some(&offer) = line.for_workers.first() else { break };
             if !line.may_start(now, self.settings.queues.get(queue), self.settings.nodes) {
                 break;
             }
-            line.for_workers.remove(&offer);
+            let Some(offer) = line.for_workers.pop_first() else { break };
             self.start(now, offer, false);
             granted.push(offer);
         }
@@ -286,8 +286,7 @@ impl Gate {
 
     fn stand_in_line(&mut self, now: Now, offer: Offer) {
         let line = self.lines.entry(offer.queue).or_default();
-        let kind = if offer.for_worker { &mut line.for_workers } else { &mut line.offers };
-        kind.insert(offer);
+        line.kind(&offer).insert(offer);
         // Most offers come behind another: then nothing changes at the head of the line.
         if line.shown.is_none_or(|shown| offer < shown) {
             self.show(now, offer.queue);
@@ -303,10 +302,10 @@ impl Gate {
         let best = line.offers.first().copied().filter(|_| line.may_start(now, limits, settings.nodes));
         if best != line.shown {
             if let Some(shown) = line.shown.take() {
-                open.remove(&shown);
+                open.remove(shown);
             }
             line.shown = best;
-            open.extend(best);
+            best.into_iter().for_each(|best| open.insert(best));
         }
         if limits.rate.is_some() || line.metered_until.is_some() {
             line.note_meter(now, queue, limits, metered);
@@ -341,20 +340,15 @@ impl Line {
             && queue.rate.is_none_or(|rate| self.meter.allows(now.boot, rate))
     }
 
+    /// Where such an offer stands.
+    fn kind(&mut self, offer: &Offer) -> &mut Offers {
+        if offer.for_worker { &mut self.for_workers } else { &mut self.offers }
+    }
+
     /// Offers are in order of what goes first, not of age; but of one priority and one kind they are in order of age, as
     /// long as none has a `start_by` of its own. So a few looks are enough, however many offers there are.
     fn waiting_since(&self) -> Option<Timestamp> {
-        let first_of = |offers: &BTreeSet<Offer>, level: u8, start_by: Timestamp| {
-            let priority = Priority::new(level)?;
-            let first = offers.range(Offer::first_of(priority, start_by)..).next()?;
-            (first.priority == priority).then_some(first.key.wake_at)
-        };
-        let all = [&self.offers, &self.for_workers].into_iter().filter(|offers| !offers.is_empty());
-        let looks = all.flat_map(|offers| {
-            (0..=9)
-                .flat_map(move |level| [Timestamp::MIN, Timestamp::MAX].map(|by| first_of(offers, level, by)))
-        });
-        looks.flatten().min()
+        self.offers.firsts().chain(self.for_workers.firsts()).map(|first| first.key.wake_at).min()
     }
 
     fn note_meter(
