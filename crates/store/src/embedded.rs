@@ -26,6 +26,7 @@ pub mod journal;
 mod key;
 mod kv;
 mod layer;
+mod lent;
 mod merge;
 mod ops;
 mod shared;

@@ -42,8 +42,8 @@ use crate::{
 pub(crate) use self::changes::Writer as ChangeWriter;
 #[cfg(feature = "embedded")]
 pub(crate) use self::keys::{
-    bucket as bucket_key, ended as ended_key, is_ownership, leased as leased_key, ownership as ownership_key,
-    partition_of, place as place_key, seq_of_row,
+    bucket as bucket_key, ended as ended_key, is_in_window, is_ownership, leased as leased_key,
+    ownership as ownership_key, partition_of, place as place_key, seq_of_row,
 };
 pub use self::memory::MemoryKv;
 #[cfg(feature = "embedded")]

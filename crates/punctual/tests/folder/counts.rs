@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use punctual::{Change, EmbeddedStore, Job, NewTask, Note, Scheduler};
+use punctual::{Change, EmbeddedStore, FolderOptions, Job, NewTask, Note, Observer, Scheduler};
+use punctual_store::embedded::Bounds;
 use tokio::sync::Notify;
 
 const TASKS: usize = 20_000;
@@ -16,28 +17,36 @@ const JOURNAL_BYTES_MAX: f64 = 480.0;
 /// What it reads once, however many tasks there are: a row for each hour of history that was not there before, and
 /// what a queue's window holds when it is opened.
 const READS_MAX: u64 = 500;
+/// Of tasks that waited until their rows lay in the tables, whole pages are read; a row for itself only if a layer went
+/// down just when its page was read.
+const READS_FROM_TABLES_MAX: f64 = 0.4;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_life_within_the_window_costs_the_journal_and_no_reads() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = EmbeddedStore::open(folder.path()).await.expect("it opens");
-    let (ended, all) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-    let records = Arc::new(AtomicUsize::new(0));
-    let observer = {
-        let (ended, all, records) = (ended.clone(), all.clone(), records.clone());
-        move |note: Note<'_>| {
-            let Note::Recorded(_, changes) = note else { return };
-            records.fetch_add(1, Ordering::Relaxed);
-            let ends = changes.iter().filter(|change| matches!(change, Change::Ended { .. })).count();
-            if ended.fetch_add(ends, Ordering::Relaxed) + ends >= TASKS {
-                all.notify_one();
-            }
+/// Counts records, and says when all tasks have ended.
+#[derive(Default)]
+struct Seen {
+    records: AtomicUsize,
+    ended: AtomicUsize,
+    all: Notify,
+}
+
+impl Observer for Seen {
+    fn observe(&self, note: Note<'_>) {
+        let Note::Recorded(_, changes) = note else { return };
+        self.records.fetch_add(1, Ordering::Relaxed);
+        let ends = changes.iter().filter(|change| matches!(change, Change::Ended { .. })).count();
+        if self.ended.fetch_add(ends, Ordering::Relaxed) + ends >= TASKS {
+            self.all.notify_one();
         }
-    };
-    let builder =
-        Scheduler::builder().handler("nothing", |_: Job<String>| async { Ok(()) }).observer(observer);
-    let scheduler = builder.start(store.clone()).await.expect("it starts");
-    let (before, reads) = (store.journal_written(), store.cold_reads());
+    }
+}
+
+async fn start(store: &EmbeddedStore, seen: &Arc<Seen>) -> Scheduler<EmbeddedStore> {
+    let builder = Scheduler::builder().handler("nothing", |_: Job<String>| async { Ok(()) });
+    let seen = seen.clone();
+    builder.observer(move |note: Note<'_>| seen.observe(note)).start(store.clone()).await.expect("it starts")
+}
+
+async fn schedule_all(scheduler: &Scheduler<EmbeddedStore>) {
     let payload = format!("\"{}\"", "x".repeat(PAYLOAD - 2));
     for _ in 0..TASKS / PER_CALL {
         let tasks = (0..PER_CALL).map(|_| NewTask::new("nothing").payload_bytes(payload.clone())).collect();
@@ -45,7 +54,17 @@ async fn a_life_within_the_window_costs_the_journal_and_no_reads() {
             task.expect("accepted");
         }
     }
-    all.notified().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_life_within_the_window_costs_the_journal_and_no_reads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = EmbeddedStore::open(folder.path()).await.expect("it opens");
+    let seen = Arc::new(Seen::default());
+    let scheduler = start(&store, &seen).await;
+    let (before, reads) = (store.journal_written(), store.cold_reads());
+    schedule_all(&scheduler).await;
+    seen.all.notified().await;
     let after = store.journal_written();
     let bytes = (after.bytes - before.bytes) as f64 / TASKS as f64;
     let frames = after.frames - before.frames;
@@ -56,7 +75,28 @@ async fn a_life_within_the_window_costs_the_journal_and_no_reads() {
     assert!(bytes <= JOURNAL_BYTES_MAX, "{bytes:.0} bytes");
     assert!(reads <= READS_MAX, "{reads} reads");
     // A frame holds what all partitions record at once, so there are fewer frames than records of partitions.
-    assert!(frames as usize <= records.load(Ordering::Relaxed), "{frames} frames");
+    assert!(frames as usize <= seen.records.load(Ordering::Relaxed), "{frames} frames");
+    scheduler.stop(Duration::from_secs(5)).await.expect("it stops");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_waited_for_long_are_read_by_the_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Small layers, so that nearly all rows have gone down when they are let go, and go on going down.
+    let bounds = Bounds { layer_bytes: 1 << 20, journal_bytes: 4 << 20 };
+    let options = FolderOptions { bounds, ..FolderOptions::default() };
+    let store = EmbeddedStore::open_with(folder.path(), options).await.expect("it opens");
+    let seen = Arc::new(Seen::default());
+    let scheduler = start(&store, &seen).await;
+    scheduler.pause("default").await.expect("paused");
+    schedule_all(&scheduler).await;
+    assert!(store.checkpoints() >= 3, "layers have gone down");
+    let reads = store.cold_reads();
+    scheduler.resume("default").await.expect("resumed");
+    seen.all.notified().await;
+    let reads = (store.cold_reads() - reads) as f64 / TASKS as f64;
+    println!("reads of the tables for a task that lay there: {reads:.3}, at most {READS_FROM_TABLES_MAX}");
+    assert!(reads <= READS_FROM_TABLES_MAX, "{reads} reads");
     scheduler.stop(Duration::from_secs(5)).await.expect("it stops");
 }
 

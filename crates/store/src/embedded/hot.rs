@@ -1,7 +1,7 @@
 //! The short way of the changes that are most: of tasks that live and end while they are in memory.
 //!
 //! What they say is the same as on the long way, [`ChangeWriter`](crate::kv::ChangeWriter), which takes whatever is
-//! unusual: tasks that were moved, parked, that have a unique key, or whose row has gone down to the tables.
+//! unusual: tasks that were moved, parked, that have a unique key, or whose row nobody has read from the tables lately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use punctual_core::{Begun, Change, End, EndedTask, PartitionId, Place, Task, Tas
 use super::cold::ColdTier;
 use super::draft::Draft;
 use super::key::Key;
+use super::layer::Said;
 use super::ops;
 use super::value::Value;
 use crate::StoreError;
@@ -64,10 +65,13 @@ impl<C: ColdTier> Draft<'_, C> {
         begun: Begun,
     ) -> Result<bool, StoreError> {
         let key = Key::from(&place_key(partition, place)[..]);
-        let Some(row) = self.row_in_memory(&key)? else { return Ok(false) };
+        let Some((row, is_recent)) = self.row_in_memory(&key)? else { return Ok(false) };
         if row.id == *id && attempt_is_news(&row, attempts) {
             let task = Task { attempts, crashes, begun: Some(begun), ..Task::clone(&row) };
-            ops::began(self.ops, key.as_slice(), &task);
+            match is_recent {
+                true => ops::began(self.ops, key.as_slice(), &task),
+                false => ops::put_with(self.ops, key.as_slice(), false, |ops| encode_into(ops, &task)),
+            }
             self.layers.recent.put(key, Value::Task(Arc::new(task)), false);
             self.note_lease(partition, &row, Some(begun));
         }
@@ -85,15 +89,18 @@ impl<C: ColdTier> Draft<'_, C> {
             return Ok(false);
         }
         let key = Key::from(&place_key(partition, from)[..]);
-        let Some(row) = self.row_in_memory(&key)? else { return Ok(false) };
+        let Some((row, is_recent)) = self.row_in_memory(&key)? else { return Ok(false) };
         let is_same = row.id == task.id
             && row.revision <= task.revision
             && (Arc::ptr_eq(&row.spec, &task.spec) || row.spec == task.spec);
         if !is_same {
             return Ok(false);
         }
-        ops::ended(self.ops, key.as_slice(), task, end);
         let ended = self.encode(&EndedTask { task: task.clone(), end: end.clone() });
+        match is_recent {
+            true => ops::ended(self.ops, key.as_slice(), task, end),
+            false => ops::ended_whole(self.ops, partition, key.as_slice(), task, &ended),
+        }
         ops::end(&mut self.layers.recent, partition, &key, task, ended);
         self.note_lease(partition, &row, None);
         self.layers.latest = self.layers.latest.max(end.at);
@@ -127,9 +134,21 @@ impl<C: ColdTier> Draft<'_, C> {
         }
     }
 
-    /// The row of a task, if it was written since the last seal. Then the journal will know it when it is replayed.
-    fn row_in_memory(&mut self, key: &Key) -> Result<Option<Arc<Task>>, StoreError> {
-        self.layers.recent.value(key).map(Value::to_task).transpose()
+    /// The row of a task, and whether it was written since the last seal: then the journal will know it when it is
+    /// replayed, and it is enough to say what is different.
+    fn row_in_memory(&mut self, key: &Key) -> Result<Option<(Arc<Task>, bool)>, StoreError> {
+        if let Some(value) = self.layers.recent.value(key) {
+            return Ok(Some((value.to_task()?, true)));
+        }
+        let value = match self.layers.get(key) {
+            Said::Is(value) => value,
+            Said::IsNot => return Ok(None),
+            Said::Nothing => match self.fetched.get(key) {
+                Some(row) => Value::Bytes(row.clone()),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some((value.to_task()?, false)))
     }
 }
 

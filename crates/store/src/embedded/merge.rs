@@ -11,16 +11,16 @@ use super::layer::{Layer, Slice, is_cleared};
 use super::value::Value;
 use crate::StoreError;
 
-/// The first `limit` rows of all layers in `from..until`.
+/// The first `limit` rows of all layers in `from..until`. The tables' rows are of that range.
 pub fn scan(
     recent: Slice,
     sealed: Option<&Layer>,
-    cold: &impl ColdTier,
+    cold: impl Iterator<Item = Result<(Bytes, Bytes), StoreError>>,
     (from, until): (&[u8], &[u8]),
     limit: usize,
 ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
     let mut found = Vec::new();
-    for entry in all(recent, sealed, cold.range(from, until), (from, until)) {
+    for entry in all(recent, sealed, cold, (from, until)) {
         if found.len() == limit {
             break;
         }

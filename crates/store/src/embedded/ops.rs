@@ -59,13 +59,22 @@ pub fn ended(into: &mut Vec<u8>, key: &[u8], task: &Task, end: &End) {
     push_with(into, |into| write_end(into, task, end));
 }
 
+/// The same, of a task whose row lies elsewhere: all of it is written.
+pub fn ended_whole(into: &mut Vec<u8>, partition: PartitionId, key: &[u8], task: &Task, ended: &[u8]) {
+    delete(into, key);
+    put(into, &ended_key(partition, &task.id), ended, has_never_ended(task));
+}
+
 /// Takes the row of a task away, and writes its end.
 pub fn end(layer: &mut Layer, partition: PartitionId, row: &Key, task: &Task, ended: Bytes) {
-    // A task that was never refiled was never revived either, and has not ended before.
-    let is_new = task.revision == 1;
     let key = Key::from(&ended_key(partition, &task.id)[..]);
     layer.delete(row);
-    layer.put(key, Value::Bytes(ended), is_new);
+    layer.put(key, Value::Bytes(ended), has_never_ended(task));
+}
+
+/// A task that was never refiled was never revived either.
+fn has_never_ended(task: &Task) -> bool {
+    task.revision == 1
 }
 
 /// Does to a layer what a record says, and names the keys that got a value. `None`: nothing of ours.

@@ -12,10 +12,11 @@ use super::cold::ColdTier;
 use super::frame::{Records, Sequence};
 use super::key::Key;
 use super::layer::{Layer, Said};
+use super::lent::Lent;
 use super::store::Hands;
 use super::value::Value;
 use super::{checkpoint, merge, ops};
-use crate::kv::seq_of_row;
+use crate::kv::{is_in_window, seq_of_row};
 use crate::{Cause, StoreError};
 
 /// What readers, the author and the checkpoint share.
@@ -44,6 +45,10 @@ pub struct Layers {
     pub sealed: Option<Arc<Layer>>,
     /// Rows that have gone down and will soon be asked for: copies, to spare a look into the tables.
     pub near: Arc<Near>,
+    /// Rows that were read from the tables a while ago, for whoever changes them next.
+    pub lent: Lent,
+    /// How many layers have gone down: what was read from the tables before the last one did may be outdated.
+    pub gone_down: u64,
     /// The frame that is written next: everything in the layers belongs to one before it.
     pub next: Sequence,
     /// By partition: a task of this number or a higher one was never heard of.
@@ -62,6 +67,8 @@ struct Seen {
     /// The first frame that he did not see.
     next: Sequence,
     taken_back: u64,
+    /// How many layers had gone down.
+    gone_down: u64,
 }
 
 /// Tasks by the keys of their rows.
@@ -174,21 +181,40 @@ impl<C: ColdTier> Shared<C> {
         until: &Bytes,
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
-        let (slice, sealed) = loop {
+        let (slice, sealed, seen) = loop {
             let (slice, sealed, seen) = {
                 let layers = self.read();
                 (layers.recent.slice(from, until, limit), layers.sealed.clone(), layers.seen())
             };
             if self.is_durable(seen).await? {
-                break (slice, sealed);
+                break (slice, sealed, seen);
             }
         };
         self.cold_reads.fetch_add(1, Ordering::Relaxed);
         let (from, until) = (from.clone(), until.clone());
         self.read_below(move |shared| {
-            merge::scan(slice, sealed.as_deref(), &shared.cold, (&from, &until), limit)
+            let mut of_tables = Vec::new();
+            let lends = is_in_window(&from);
+            let cold = shared.cold.range(&from, &until).inspect(|row| {
+                of_tables.extend(row.as_ref().ok().filter(|_| lends).cloned());
+            });
+            let rows = merge::scan(slice, sealed.as_deref(), cold, (&from, &until), limit)?;
+            shared.lend(seen, &of_tables);
+            Ok(rows)
         })
         .await
+    }
+
+    /// Remembers rows of the tables. What was written since they were seen lies in the layers above, unless a layer
+    /// has gone down meanwhile.
+    fn lend(&self, seen: Seen, of_tables: &[(Bytes, Bytes)]) {
+        if of_tables.is_empty() {
+            return;
+        }
+        let mut layers = self.write();
+        if layers.gone_down == seen.gone_down {
+            layers.lent.note(of_tables);
+        }
     }
 
     /// How often the tables were read.
@@ -257,9 +283,12 @@ impl<C: ColdTier> Shared<C> {
     /// This layer is in the tables.
     pub fn checkpointed(&self, layer: &Layer) {
         let near = Arc::new(self.near_after(layer));
+        let lent = { std::mem::take(&mut self.write().lent) }.untouched_by(layer);
         let done = {
             let mut layers = self.write();
-            (layers.sealed.take(), std::mem::replace(&mut layers.near, near))
+            layers.gone_down += 1;
+            let lent = std::mem::replace(&mut layers.lent, lent);
+            (layers.sealed.take(), std::mem::replace(&mut layers.near, near), lent)
         };
         // Not under the lock: they hold many rows.
         drop(done);
@@ -309,6 +338,8 @@ impl Layers {
             recent: Layer::default(),
             sealed: None,
             near: Arc::default(),
+            lent: Lent::default(),
+            gone_down: 0,
             next: checkpoint::read_next(cold)?.unwrap_or(Sequence(1)),
             unseen: checkpoint::read_unseen(cold, partitions)?,
             latest: Timestamp::MIN,
@@ -319,7 +350,7 @@ impl Layers {
 
     /// What somebody sees who looks now.
     fn seen(&self) -> Seen {
-        Seen { next: self.next, taken_back: self.taken_back }
+        Seen { next: self.next, taken_back: self.taken_back, gone_down: self.gone_down }
     }
 
     /// Takes in a frame that was written before.
@@ -342,8 +373,8 @@ impl Layers {
     pub fn get(&self, key: &Key) -> Said {
         let sealed = || self.sealed.as_ref().map_or(Said::Nothing, |sealed| sealed.get(key));
         let near = || self.near.get(key).map_or(Said::Nothing, |task| Said::Is(Value::Task(task.clone())));
-        let said = self.recent.get(key).or_else(sealed);
-        said.or_else(near)
+        let lent = || self.lent.get(key);
+        self.recent.get(key).or_else(sealed).or_else(near).or_else(lent)
     }
 }
 

@@ -191,6 +191,12 @@ pub(crate) fn seq_of_row(key: &[u8]) -> Option<(PartitionId, Seq)> {
     Some((PartitionId(u16::from_be_bytes([*high, *low])), Seq(u64::from_be_bytes(*seq))))
 }
 
+/// Whether it is the key of a task that waits for its time.
+#[cfg(feature = "embedded")]
+pub(crate) fn is_in_window(key: &[u8]) -> bool {
+    matches!(key, [PARTITION, _, _, table, ..] if *table == Table::Windows as u8)
+}
+
 pub(super) fn window(partition: PartitionId, window: WindowId) -> Key {
     Key::table(partition, Table::Windows).queue(window.queue).bytes(&[window.priority.level()])
 }

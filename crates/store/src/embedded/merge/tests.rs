@@ -109,7 +109,7 @@ proptest! {
                     let bounds = [key(from), key(until)];
                     let bounds = (&bounds[0][..], &bounds[1][..]);
                     let slice = layered.recent.slice(bounds.0, bounds.1, limit);
-                    let found = scan(slice, layered.sealed.as_ref(), &layered.cold, bounds, limit);
+                    let found = scan(slice, layered.sealed.as_ref(), layered.cold.range(bounds.0, bounds.1), bounds, limit);
                     let found = found.expect("memory does not fail");
                     let found: Vec<(u8, u8)> = found.iter().map(|(key, value)| (number(key), value[0])).collect();
                     let wanted = tree.iter().filter(|(key, _)| (from..until).contains(*key));
