@@ -295,6 +295,7 @@ impl<D: Disk> Journal<D> {
         }
         segment.file.sync().map_err(|cause| segment.failure("syncing", offset, cause))?;
         active.end += frame::taken_bytes(frame_bytes);
+        self.supply.note_used(active.end);
         self.next = sequence.next();
         Ok(Some(sequence))
     }

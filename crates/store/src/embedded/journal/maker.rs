@@ -7,8 +7,8 @@ use super::segment::{self, Segment};
 use crate::embedded::disk::{self, Disk, DiskFile};
 use crate::embedded::frame::Identity;
 
-/// How much is zeroed at a time.
-const CHUNK: u64 = 1 << 20;
+/// How much is zeroed at a time: little, so that a sync of the journal that comes in between waits for little.
+const CHUNK: u64 = 256 << 10;
 
 /// Why there is no new segment.
 pub(super) enum NotMade {
@@ -29,10 +29,10 @@ pub(super) struct Maker<D> {
 }
 
 impl<D: Disk> Maker<D> {
-    /// Makes one. `pause` is called between two chunks, and may end it all with an error.
+    /// Makes one. `pause` is called between two chunks with how much is done, and may end it all with an error.
     pub fn make(
         &mut self,
-        pause: impl FnMut(&D::File) -> io::Result<()>,
+        pause: impl FnMut(&D::File, u64) -> io::Result<()>,
     ) -> Result<Segment<D::File>, NotMade> {
         let name = segment::name(self.next_number);
         let unfinished = segment::unfinished_name(self.next_number);
@@ -54,7 +54,7 @@ impl<D: Disk> Maker<D> {
         &self,
         name: &str,
         unfinished: &str,
-        pause: impl FnMut(&D::File) -> io::Result<()>,
+        pause: impl FnMut(&D::File, u64) -> io::Result<()>,
     ) -> io::Result<D::File> {
         // Asked first, so that a full disk is not written to in vain each time somebody tries.
         if self.disk.free_bytes()? < self.segment_bytes.saturating_add(self.keep_free_bytes) {
@@ -68,14 +68,14 @@ impl<D: Disk> Maker<D> {
         Ok(file)
     }
 
-    fn fill(&self, file: &D::File, mut pause: impl FnMut(&D::File) -> io::Result<()>) -> io::Result<()> {
+    fn fill(&self, file: &D::File, mut pause: impl FnMut(&D::File, u64) -> io::Result<()>) -> io::Result<()> {
         let zeros = vec![0; CHUNK.min(self.segment_bytes) as usize];
         let mut filled = 0;
         while filled < self.segment_bytes {
             let chunk = CHUNK.min(self.segment_bytes - filled);
             file.write_at(filled, &zeros[..chunk as usize])?;
             filled += chunk;
-            pause(file)?;
+            pause(file, filled)?;
         }
         file.write_at(0, &segment::first_page(self.identity, self.segment_bytes))
     }

@@ -1,9 +1,12 @@
 //! Where new segments come from: made when they are needed, or ahead of that by a thread in the background.
 //!
 //! Zeroing a segment at once would fill the disk's queue, and every sync of the journal would wait behind it. The
-//! thread syncs each small chunk, and rests before the next one unless somebody waits.
+//! thread syncs each small chunk, and rests before the next one: for long while it is well ahead of how the segment in use
+//! fills, not at all when it falls behind or somebody waits.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,8 +16,9 @@ use super::maker::{Maker, NotMade};
 use super::segment::Segment;
 use crate::embedded::disk::{Disk, DiskFile};
 
-/// How long the thread rests between two chunks while nobody waits.
-const REST: Duration = Duration::from_millis(4);
+/// How long the thread rests between two chunks while it is twice as far as the segment in use, and while it is ahead.
+const LONG_REST: Duration = Duration::from_millis(20);
+const SHORT_REST: Duration = Duration::from_millis(2);
 
 type Made<D> = Result<Segment<<D as Disk>::File>, NotMade>;
 
@@ -35,6 +39,13 @@ impl<D: Disk> Supply<D> {
         }
     }
 
+    /// So much of the segment in use is filled: the next one must be made before that is all.
+    pub fn note_used(&self, bytes: u64) {
+        if let Supply::Background(workshop) = self {
+            workshop.used.store(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// What has been made in the background since.
     pub fn poll(&mut self) -> Option<Made<D>> {
         match self {
@@ -46,7 +57,7 @@ impl<D: Disk> Supply<D> {
     /// Makes one, or waits for it.
     pub fn wait(&mut self) -> Made<D> {
         match self {
-            Supply::Inline(maker) => maker.make(|_| Ok(())),
+            Supply::Inline(maker) => maker.make(|_, _| Ok(())),
             Supply::Background(workshop) => workshop.wait(),
         }
     }
@@ -63,6 +74,8 @@ pub(super) struct Workshop<D: Disk> {
     orders: Option<SyncSender<Order>>,
     made: Receiver<Made<D>>,
     is_making: bool,
+    /// How much of the segment in use is filled.
+    used: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -71,9 +84,11 @@ impl<D: Disk> Workshop<D> {
         // One segment at a time is made, and few can hurry it.
         let (orders, inbox) = sync_channel(4);
         let (outbox, made) = sync_channel(1);
+        let used = Arc::new(AtomicU64::new(0));
+        let seen = used.clone();
         let thread = std::thread::Builder::new().name("punctual-zeros".into());
-        let thread = thread.spawn(move || work(maker, &inbox, &outbox))?;
-        Ok(Workshop { orders: Some(orders), made, is_making: false, thread: Some(thread) })
+        let thread = thread.spawn(move || work(maker, &inbox, &outbox, &seen))?;
+        Ok(Workshop { orders: Some(orders), made, is_making: false, used, thread: Some(thread) })
     }
 
     fn order(&mut self) {
@@ -124,16 +139,22 @@ fn thread_is_gone() -> NotMade {
     NotMade::Failed(Failure::new("making a segment", io::Error::other("the thread has ended")))
 }
 
-fn work<D: Disk>(mut maker: Maker<D>, orders: &Receiver<Order>, made: &SyncSender<Made<D>>) {
+fn work<D: Disk>(
+    mut maker: Maker<D>,
+    orders: &Receiver<Order>,
+    made: &SyncSender<Made<D>>,
+    used: &AtomicU64,
+) {
     while let Ok(order) = orders.recv() {
         if order == Order::Hurry {
             continue; // It came when the work was done.
         }
         let mut in_a_hurry = false;
-        let segment = maker.make(|file| {
-            if !in_a_hurry {
+        let segment = maker.make(|file, filled| {
+            let used = used.load(Ordering::Relaxed);
+            if !in_a_hurry && filled > used {
                 file.sync()?;
-                in_a_hurry = rest(orders)?;
+                in_a_hurry = rest(orders, if filled > 2 * used { LONG_REST } else { SHORT_REST })?;
             }
             Ok(())
         });
@@ -144,8 +165,8 @@ fn work<D: Disk>(mut maker: Maker<D>, orders: &Receiver<Order>, made: &SyncSende
 }
 
 /// Says whether somebody waits.
-fn rest(orders: &Receiver<Order>) -> io::Result<bool> {
-    match orders.recv_timeout(REST) {
+fn rest(orders: &Receiver<Order>, time: Duration) -> io::Result<bool> {
+    match orders.recv_timeout(time) {
         Ok(_) => Ok(true),
         Err(RecvTimeoutError::Timeout) => Ok(false),
         Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("nobody needs it any more")),
