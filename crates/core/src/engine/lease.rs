@@ -52,6 +52,10 @@ impl Engine {
         self.leases.advance(on_wheel(now.boot), &mut due);
         for slot in due.drain(..) {
             let Phase::Running(Lease { token, .. }) = self.entries[slot].phase else { continue };
+            if self.is_about_to_start(slot) {
+                self.lend(slot, token, now.boot + self.timeout_of(slot));
+                continue;
+            }
             self.handling = Some(token.id.seq);
             out.push(Effect::StopAttempt(token));
             if token.epoch != self.fence.epoch {
@@ -62,6 +66,12 @@ impl Engine {
         }
         self.handling = None;
         self.due = due;
+    }
+
+    /// Its start is not on record yet, so that it has not begun, however long that takes: its time counts from then.
+    fn is_about_to_start(&self, slot: Slot) -> bool {
+        let starts = |after: &After| matches!(after, After::Start(starting) if *starting == slot);
+        self.in_flight.iter().flatten().chain(&self.after).any(starts)
     }
 
     /// An attempt of an earlier ownership was never reported on. It may be what brought its owner down; but not if it

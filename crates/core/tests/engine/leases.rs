@@ -47,6 +47,25 @@ fn a_touch_gives_more_time_and_a_late_one_does_not() {
 }
 
 #[test]
+fn an_attempt_that_has_not_begun_does_not_take_too_long() {
+    // Its time counted from the grant: when the start took longer to record, it had failed without having begun (found
+    // by `punctual-sim --seed 3005`).
+    check(
+        "
+        queue q timeout=2 exclusive attempts=1
+        0   accept a due=1
+        0   hold_store records
+        10  let_store
+        11  succeed a
+        ",
+        "
+        10 start a #1
+        11 finish a
+        ",
+    );
+}
+
+#[test]
 fn a_late_report_changes_nothing() {
     check(
         "
