@@ -44,6 +44,8 @@ pub enum Ask {
     Create(Vec<Draft>),
     /// Change one task.
     Amend(Amend),
+    /// Whoever runs an attempt asks for so much time from now on. Answered when a new owner would know of it.
+    Touch(Token, Duration),
 }
 
 /// Something is to be done to one task.
@@ -102,6 +104,10 @@ pub enum Answer {
     Amended(Box<Task>),
     /// To `Cancel`: it was cancelled, and will not start again.
     Cancelled,
+    /// To `Touch`: it has the time that it asked for.
+    Prolonged,
+    /// To `Touch`: its time was over before.
+    Late,
     /// Nothing was changed: this attempt is running.
     Running {
         /// Its number.
@@ -222,7 +228,7 @@ pub enum Event {
     OfferRefused(Offer, Obstacle),
     /// An attempt was reported on.
     AttemptEnded(Token, Outcome),
-    /// A live attempt asks for more time from now on.
+    /// A live attempt has so much time from now on, because whoever runs it gets it only now.
     LeaseTouched(Token, Duration),
     /// What was owed to somebody is settled: its row can go.
     DebtSettled(Box<str>),

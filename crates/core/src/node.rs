@@ -14,7 +14,7 @@ use crate::facts::{Found, Held};
 use crate::gate::{Conduct, Gate, Verdict};
 use crate::id::{Fence, PartitionId, QueueId, Seq, TaskId};
 use crate::message::{Answer, Effect, Event, Inheritance, Outcome, Token};
-use crate::task::{Task, WaitState};
+use crate::task::{Begun, Target, Task, WaitState};
 use crate::time::{BootTime, Now, Timestamp, Wake};
 
 /// One Punctual process, without its hands.
@@ -39,6 +39,8 @@ struct LiveAttempt {
     token: Token,
     /// The report, as long as it is not on record.
     outcome: Option<Outcome>,
+    /// How long it may take.
+    timeout: Duration,
     /// Its time was up. Nobody reports on it any more.
     is_stopped: bool,
 }
@@ -149,6 +151,16 @@ impl Node {
         }
     }
 
+    /// A worker holds this attempt, and its partition has gone elsewhere: so does the report, and nothing of it counts
+    /// here any more.
+    pub fn let_go(&mut self, now: Now, token: Token) {
+        let partition = token.id.partition(self.partition_count);
+        if self.live.get(&(partition, token.id.seq)).is_some_and(|live| live.token == token) {
+            self.gate.ended(now, partition, token.id.seq, Conduct::Neither);
+            self.forget_attempt(partition, token);
+        }
+    }
+
     /// A partition is ours from now on.
     pub fn take_over(&mut self, now: Now, fence: Fence, inheritance: Inheritance, out: &mut Effects) {
         let partition = fence.partition;
@@ -156,6 +168,9 @@ impl Node {
         let mut inheritance = inheritance;
         inheritance.suspects = self.suspects.remove(&partition).unwrap_or_default();
         inheritance.live.retain(|(token, task)| !is_outdated(*token, task));
+        for (token, task) in &mut inheritance.live {
+            task.begun = self.begun_at_worker(*token, task).or(task.begun);
+        }
         let lives: Vec<Token> = inheritance.live.iter().map(|(token, _)| *token).collect();
         self.drop_lives_except(now, fence, &lives, out);
         let mut effects = std::mem::take(&mut self.effects);
@@ -164,6 +179,13 @@ impl Node {
         self.sort_out(now, fence, &mut effects, out);
         self.effects = effects;
         self.repeat_reports(now, partition, out);
+    }
+
+    /// That a worker has it, and for how long, may not be on record.
+    fn begun_at_worker(&self, token: Token, task: &Task) -> Option<Begun> {
+        let live = self.live.get(&(token.id.partition(self.partition_count), token.id.seq))?;
+        let is_at_worker = task.spec.target == Target::Worker && live.token == token;
+        is_at_worker.then_some(Begun { epoch: token.epoch, lease: Some(live.timeout) })
     }
 
     /// The tokens of attempts that this node runs for a partition, or whose reports are not on record.
@@ -284,6 +306,13 @@ impl Node {
         Some(token).filter(|token| token.id == id)
     }
 
+    /// Whether an attempt that began here and was kept back may still be given to a worker.
+    pub fn may_begin(&self, now: Now, token: Token) -> bool {
+        let partition = token.id.partition(self.partition_count);
+        let engine = self.engines.get(partition).filter(|_| now.boot < self.trusted_until);
+        engine.is_some_and(|engine| engine.may_begin(now, token))
+    }
+
     /// How many tasks are held in memory.
     pub fn loaded(&self) -> usize {
         self.engines.iter().map(Engine::loaded).sum()
@@ -378,10 +407,10 @@ impl Node {
                     untrusted.push(attempt.token);
                 }
                 Effect::StartAttempt(attempt) => {
-                    let token = attempt.token;
+                    let (token, timeout) = (attempt.token, attempt.timeout);
                     self.live.insert(
                         (fence.partition, token.id.seq),
-                        LiveAttempt { token, outcome: None, is_stopped: false },
+                        LiveAttempt { token, outcome: None, timeout, is_stopped: false },
                     );
                     out.push((fence, Effect::StartAttempt(attempt)));
                 }

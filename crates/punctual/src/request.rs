@@ -196,6 +196,13 @@ pub(crate) fn amended(answer: Answer) -> Result<Task, Error> {
     }
 }
 
+pub(crate) fn prolonged(answer: Answer) -> Result<(), Error> {
+    match answer {
+        Answer::Prolonged => Ok(()),
+        answer => Err(refused(answer)),
+    }
+}
+
 fn refused(answer: Answer) -> Error {
     match answer {
         Answer::Running { attempt } => Error::Running { attempt },
@@ -204,6 +211,9 @@ fn refused(answer: Answer) -> Error {
         Answer::Outdated { revision } => Error::Outdated { revision },
         Answer::Overloaded => Error::Overloaded,
         Answer::NotOwner => Error::NotOwner,
-        Answer::Created(_) | Answer::Amended(_) | Answer::Cancelled | Answer::Unknown => Error::Unknown,
+        Answer::Late => Error::Late,
+        Answer::Created(_) | Answer::Amended(_) | Answer::Cancelled | Answer::Prolonged | Answer::Unknown => {
+            Error::Unknown
+        }
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use punctual_core::{EndState, Outcome, Refusal, Spec, Timestamp, Token, WaitState};
+use punctual_core::{Answer, Ask, EndState, Outcome, Refusal, Spec, Timestamp, Token, WaitState};
 use punctual_store::Store;
 use tokio::sync::oneshot;
 
 use crate::directory::Queue;
 use crate::error::Error;
+use crate::request::prolonged;
 use crate::scheduler::Scheduler;
 use crate::shell::{Command, Reserve};
 use crate::view::TaskState;
@@ -152,15 +153,16 @@ impl<S: Store> Scheduler<S> {
         answers.into_iter().next().unwrap_or(Err(Error::Unknown))
     }
 
-    /// Gives a worker more time for an attempt, counted from now.
+    /// Gives a worker more time for an attempt, counted from now. Answers when it has it for certain.
     pub async fn touch(&self, token: Token, more: Duration) -> Result<(), Error> {
         check_time_to_run(Some(more))?;
-        let (reply, touched) = oneshot::channel();
-        self.tell(Command::Touch(token, more, reply)).await?;
-        match touched.await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::Late),
-            Err(_) => Err(Error::Stopped),
+        let (reply, answer) = oneshot::channel();
+        let (partition, ask) = (token.id.partition(self.inner.partitions), Ask::Touch(token, more));
+        self.tell(Command::Ask { partition, ask, reply }).await?;
+        match answer.await {
+            Ok(Answer::NotOwner) => Err(self.gone(Error::NotOwner)),
+            Ok(answer) => prolonged(answer),
+            Err(_) => Err(Error::Unknown),
         }
     }
 }

@@ -8,7 +8,9 @@ use punctual_core::{
     QueueSettings, Retention, Spec, Standing, Task, Timestamp, WaitState, Waits,
 };
 
+use crate::settings::PULLED;
 use crate::targets::marked;
+use crate::workers::MUCH_TIME;
 
 /// A bug to plant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -107,11 +109,23 @@ pub enum Bug {
     PrioritiesAreTurnedRound,
     /// What was being written when the power went is said to be written.
     PowerCutIsCalledDone,
+    /// What a worker holds is not written with its lease: a new owner gives it to another.
+    WorkerLeaseIsNotWritten,
+    /// A worker that asks for more time is told that it has it, and nothing is done.
+    TouchIsIgnored,
+    /// A worker that asks for more time is told that it has it, and a new owner never hears of it.
+    TouchIsNotWritten,
+    /// A report counts for whatever attempt runs.
+    LateReportIsTaken,
+    /// A worker that is done is told that this is on record, and nothing is.
+    ReportIsOnlyAnswered,
+    /// What is given to a worker is given to another one too.
+    ReservedTwice,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 47] = [
+    pub const ALL: [Bug; 53] = [
         Bug::AcceptedIsNotWritten,
         Bug::EndIsNotWritten,
         Bug::CancelIsNotWritten,
@@ -159,6 +173,12 @@ impl Bug {
         Bug::LoadsTakeLongerThanTheyLookAhead,
         Bug::PrioritiesAreTurnedRound,
         Bug::PowerCutIsCalledDone,
+        Bug::WorkerLeaseIsNotWritten,
+        Bug::TouchIsIgnored,
+        Bug::TouchIsNotWritten,
+        Bug::LateReportIsTaken,
+        Bug::ReportIsOnlyAnswered,
+        Bug::ReservedTwice,
     ];
 
     /// The bug of that name.
@@ -224,6 +244,12 @@ impl Bug {
             (Bug::ResultsAreNotWritten, Change::Ended { from, task, end }) => {
                 let end = End { result: Bytes::new(), ..end.clone() };
                 Some(Change::Ended { from: *from, task: task.clone(), end })
+            }
+            (Bug::WorkerLeaseIsNotWritten, Change::Began { id, .. }) if id.queue == PULLED => None,
+            (Bug::TouchIsNotWritten, Change::Began { begun, .. })
+                if begun.lease.is_some_and(|lease| lease >= MUCH_TIME) =>
+            {
+                None
             }
             (Bug::HandOverForgetsWhatRuns, Change::Began { begun, .. }) if begun.lease.is_some() => None,
             _ => Some(change.clone()),

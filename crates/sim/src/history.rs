@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use punctual::Settled;
 use punctual_core::{Answer, Change};
 use punctual_core::{
     Created, EndState, Epoch, Fence, Found, Outcome, PartitionId, Priority, QueueId, QueueSettings, Spec,
@@ -80,6 +81,8 @@ pub enum Happening {
         wall: Timestamp,
         /// What it was told to do.
         spec: Arc<Spec>,
+        /// How long it may take.
+        timeout: Duration,
     },
     /// An attempt is over: it returned, was stopped, or died with its process.
     Stopped {
@@ -96,6 +99,44 @@ pub enum Happening {
         token: Token,
         /// How.
         outcome: Outcome,
+    },
+    /// A worker asked for tasks.
+    ReserveCalled {
+        /// Which request.
+        no: u64,
+    },
+    /// … and was answered, or told that nobody is there any more.
+    ReserveAnswered {
+        /// Which request.
+        no: u64,
+    },
+    /// A worker that holds an attempt was told that it has more time.
+    Prolonged {
+        /// Which attempt.
+        token: Token,
+        /// Until then at least.
+        until: Timestamp,
+    },
+    /// A worker that holds an attempt was told that it has no more time.
+    NotProlonged {
+        /// Which attempt.
+        token: Token,
+    },
+    /// A worker said how an attempt went.
+    ReportCalled {
+        /// Which report.
+        no: u64,
+        /// Which attempt.
+        token: Token,
+        /// How.
+        outcome: Outcome,
+    },
+    /// … and was told this; `None`: nothing certain.
+    ReportAnswered {
+        /// Which report.
+        no: u64,
+        /// What became of it.
+        settled: Option<Settled>,
     },
     /// So many nodes share the work.
     Nodes(u32),
@@ -146,6 +187,15 @@ pub enum Happening {
         process: Process,
         /// Which partition, under which ownership.
         fence: Fence,
+    },
+    /// A process serves a partition no longer, and knows it.
+    Left {
+        /// Which process.
+        process: Process,
+        /// Which partition.
+        partition: PartitionId,
+        /// It begins it anew.
+        anew: bool,
     },
     /// A process died, or was paused, or could not say that it lives.
     Silenced(Process),

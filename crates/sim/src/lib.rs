@@ -16,4 +16,5 @@ pub mod targets;
 pub mod users;
 pub mod watch;
 pub mod witness;
+mod workers;
 pub mod world;

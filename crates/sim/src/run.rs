@@ -17,6 +17,7 @@ use crate::coverage::Coverage;
 use crate::history::{Amending, Happening, Process};
 use crate::targets::{PLANNED_PANIC, pass};
 use crate::users::Users;
+use crate::workers::Workers;
 use crate::world::{PARTITIONS, World};
 
 /// What a run came to.
@@ -64,17 +65,17 @@ pub fn run(seed: u64, bug: Option<Bug>, keep_log: bool) -> Outcome {
         .expect("a runtime without IO can always be made");
     runtime.block_on(async {
         let mut world = World::new(seed, bug);
-        let mut users = Users::default();
-        storm(&mut world, &mut users).await;
+        let (mut users, workers) = (Users::default(), Workers::of(&world));
+        storm(&mut world, &mut users, &workers).await;
         calm(&mut world).await;
-        let mut unfinished = heal(&mut world, &mut users).await;
+        let mut unfinished = heal(&mut world, &mut users, &workers).await;
         if unfinished == 0 {
             users.rush(&mut world);
-            unfinished = heal(&mut world, &mut users).await;
+            unfinished = heal(&mut world, &mut users, &workers).await;
         }
         if unfinished == 0 {
-            drill(&mut world, &mut users).await;
-            unfinished = heal(&mut world, &mut users).await;
+            drill(&mut world, &mut users, &workers).await;
+            unfinished = heal(&mut world, &mut users, &workers).await;
         }
         look_at_the_end(&world, &users).await;
         await_pruning(&mut world).await;
@@ -82,7 +83,7 @@ pub fn run(seed: u64, bug: Option<Bug>, keep_log: bool) -> Outcome {
     })
 }
 
-async fn storm(world: &mut World, users: &mut Users) {
+async fn storm(world: &mut World, users: &mut Users, workers: &Workers) {
     for node in 0..world.nodes.len() {
         world.start(node).await;
     }
@@ -93,6 +94,7 @@ async fn storm(world: &mut World, users: &mut Users) {
         world.watch_over().await;
         world.power_may_go();
         step(world, users).await;
+        workers.go_on(world);
         measure(world).await;
         world.power_may_come();
     }
@@ -166,13 +168,14 @@ async fn calm(world: &mut World) {
 }
 
 /// Returns how many tasks had not ended when patience ran out.
-async fn heal(world: &mut World, users: &mut Users) -> usize {
+async fn heal(world: &mut World, users: &mut Users, workers: &Workers) -> usize {
     users.resume_all(world);
     let began = world.clock.true_now().boot;
     loop {
         for _ in 0..5 {
             pass(Duration::from_secs(1)).await;
             world.watch_over().await;
+            workers.go_on(world);
         }
         world.repair_ownership().await;
         measure(world).await;
@@ -184,13 +187,14 @@ async fn heal(world: &mut World, users: &mut Users) -> usize {
 }
 
 /// When all is well, a node dies for good, and users go on: nothing may be late but by what its trust promises.
-async fn drill(world: &mut World, users: &mut Users) {
+async fn drill(world: &mut World, users: &mut Users, workers: &Workers) {
     let node = world.owners[world.dice.below(u64::from(PARTITIONS)) as usize];
     world.kill(node);
     world.coverage.drills.count();
     for _ in 0..10 {
         pass(Duration::from_secs(1)).await;
         world.watch_over().await;
+        workers.go_on(world);
         users.create(world, 3);
     }
 }

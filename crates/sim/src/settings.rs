@@ -15,6 +15,8 @@ pub const FLOWING: QueueId = QueueId(2);
 pub const LIMITED: QueueId = QueueId(3);
 /// A queue whose starts are recorded first.
 pub const EXCLUSIVE: QueueId = QueueId(4);
+/// A queue for workers in processes of their own.
+pub const PULLED: QueueId = QueueId(5);
 
 pub fn limits() -> Limits {
     Limits {
@@ -57,7 +59,10 @@ pub fn queues(dice: &mut Dice, keeps: Keeps) -> Queues {
     let (on_exhausted, retry) = (OnExhausted::DeadLetter, listed_waits(dice));
     queues.set(FLOWING, QueueSettings { on_exhausted, retry, ..plain.clone() });
     queues.set(LIMITED, QueueSettings { running_max, rate, ..plain.clone() });
-    queues.set(EXCLUSIVE, QueueSettings { exclusive: true, ..plain });
+    queues.set(EXCLUSIVE, QueueSettings { exclusive: true, ..plain.clone() });
+    let on_exhausted = *dice.pick(&[OnExhausted::Block, OnExhausted::DeadLetter]);
+    let running_max = *dice.pick(&[None, None, Some(2), Some(6)]);
+    queues.set(PULLED, QueueSettings { on_exhausted, running_max, ..plain });
     queues
 }
 

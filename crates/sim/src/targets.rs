@@ -50,7 +50,7 @@ impl Plan {
         marked(&[self.at_first as u8, self.times, high, low], 0)
     }
 
-    fn from_bytes(bytes: &[u8]) -> Plan {
+    pub fn from_bytes(bytes: &[u8]) -> Plan {
         let troubles = [
             Trouble::None,
             Trouble::Fails,
@@ -124,6 +124,7 @@ impl Executor for Targets {
             token: attempt.token,
             wall: clock.now().wall,
             spec: attempt.spec.clone(),
+            timeout: attempt.timeout,
         };
         history.note(clock.true_now().wall, started);
         let mut on_record = OnRecord { token: attempt.token, outcome: None, history, clock };
@@ -168,7 +169,7 @@ impl Executor for Targets {
 }
 
 /// No two attempts return the same.
-fn result_of(token: Token) -> Bytes {
+pub fn result_of(token: Token) -> Bytes {
     format!("{} {}.{}", token.id, token.epoch.0, token.attempt).into()
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::bugs::Bug;
 use crate::history::{Amending, Happening};
-use crate::settings::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED, waits_of_its_own};
+use crate::settings::{BLOCKING, EXCLUSIVE, FLOWING, LIMITED, PULLED, waits_of_its_own};
 use crate::targets::{Plan, Trouble, marked};
 use crate::world::{PARTITIONS, World};
 
@@ -90,10 +90,10 @@ impl Users {
 
     fn draft(&mut self, world: &mut World) -> Draft {
         let now = world.clock.true_now().wall;
-        let queue = *world.dice.pick(&[BLOCKING, BLOCKING, FLOWING, FLOWING, LIMITED, EXCLUSIVE]);
+        let queue = *world.dice.pick(&[BLOCKING, BLOCKING, FLOWING, FLOWING, LIMITED, EXCLUSIVE, PULLED]);
         let lane = world.dice.chance(55).then(|| world.dice.below(LANES));
         let at = self.due(world, now, lane);
-        let mut spec = Spec::new(target(world), at);
+        let mut spec = Spec::new(target(world, queue), at);
         spec.lane = lane.map(|lane| format!("lane-{lane}").into());
         spec.payload = plan(world).to_bytes();
         if world.dice.chance(15) {
@@ -220,7 +220,7 @@ impl Users {
         let mut spec = (*task.spec).clone();
         spec.payload = marked(&spec.payload, mark);
         if world.dice.chance(30) {
-            spec.target = target(world);
+            spec.target = target(world, id.queue);
         }
         // Some have looked long ago.
         let seen = task.revision.saturating_sub(u32::from(world.dice.chance(20)));
@@ -268,7 +268,7 @@ impl Users {
 
     /// Pauses or resumes a queue.
     pub fn toggle_queue(&mut self, world: &mut World) {
-        let queue = *world.dice.pick(&[BLOCKING, FLOWING, LIMITED, EXCLUSIVE]);
+        let queue = *world.dice.pick(&[BLOCKING, FLOWING, LIMITED, EXCLUSIVE, PULLED]);
         let mut settings = world.queues.get(queue).clone();
         settings.paused = !settings.paused;
         if settings.paused {
@@ -279,7 +279,7 @@ impl Users {
 
     /// All queues go on.
     pub fn resume_all(&mut self, world: &mut World) {
-        for queue in [BLOCKING, FLOWING, LIMITED, EXCLUSIVE].map(|QueueId(number)| QueueId(number)) {
+        for queue in [BLOCKING, FLOWING, LIMITED, EXCLUSIVE, PULLED] {
             let mut settings = world.queues.get(queue).clone();
             settings.paused = false;
             world.set_queue(queue, settings);
@@ -298,8 +298,9 @@ fn ask(world: &World, partition: PartitionId, ask: Ask) -> impl Future<Output = 
     async move { if sent { answer.await.ok() } else { Some(Answer::NotOwner) } }
 }
 
-fn target(world: &mut World) -> Target {
+fn target(world: &mut World, queue: QueueId) -> Target {
     match world.dice.below(10) {
+        _ if queue == PULLED => Target::Worker,
         0 => Target::Handler("late".into()),
         1..4 => Target::Destination(format!("host-{}", world.dice.below(2)).into()),
         _ => Target::Handler("work".into()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use punctual::clock::SimulatedClock;
 use punctual::{Note, Observer};
-use punctual_core::{Change, Obstacle, Outcome};
+use punctual_core::{Change, Obstacle, Outcome, PartitionId};
 
 use crate::coverage::Coverage;
 use crate::history::{Happening, History, Process};
@@ -21,13 +21,20 @@ impl Observer for Witness {
     fn observe(&self, note: Note<'_>) {
         let coverage = &self.coverage;
         match note {
-            Note::PartitionReloaded(_) => coverage.reloads.count(),
+            Note::PartitionReloaded(partition) => {
+                coverage.reloads.count();
+                self.left(partition, true);
+            }
             Note::PartitionTaken(fence) => {
                 let taken = Happening::Taken { process: self.process, fence };
                 self.history.note(self.clock.true_now().wall, taken);
             }
             Note::HistoryDropped(_, _, buckets) => coverage.buckets_dropped.add(buckets as u64),
-            Note::PartitionLost(_) => coverage.losses.count(),
+            Note::PartitionLost(partition) => {
+                coverage.losses.count();
+                self.left(partition, false);
+            }
+            Note::PartitionReleased(partition) => self.left(partition, false),
             Note::ClockStepped(step) if step.micros < 0 => coverage.steps_back.count(),
             Note::ClockStepped(step) if !step.believed => coverage.jumps_doubted.count(),
             Note::ClockStepped(_) => coverage.steps_forward.count(),
@@ -46,6 +53,11 @@ impl Observer for Witness {
 }
 
 impl Witness {
+    fn left(&self, partition: PartitionId, anew: bool) {
+        let left = Happening::Left { process: self.process, partition, anew };
+        self.history.note(self.clock.true_now().wall, left);
+    }
+
     fn recorded(&self, change: &Change) {
         let coverage = &self.coverage;
         match change {

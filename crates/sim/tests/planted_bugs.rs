@@ -73,4 +73,10 @@ planted! {
     a_clock_that_runs_behind_is_noticed: ClockRunsBehind breaks on_time;
     loads_that_take_too_long_are_noticed: LoadsTakeLongerThanTheyLookAhead breaks on_time;
     priorities_turned_round_are_noticed: PrioritiesAreTurnedRound breaks by_priority;
+    a_worker_that_a_new_owner_does_not_know_of_is_noticed: WorkerLeaseIsNotWritten breaks one_at_a_time;
+    more_time_that_was_only_promised_is_noticed: TouchIsIgnored breaks one_at_a_time;
+    more_time_that_a_new_owner_forgets_is_noticed: TouchIsNotWritten breaks one_at_a_time;
+    a_late_report_that_is_taken_is_noticed: LateReportIsTaken breaks settled_as_answered;
+    a_report_that_was_only_answered_is_noticed: ReportIsOnlyAnswered breaks settled_as_answered;
+    a_task_given_to_two_workers_is_noticed: ReservedTwice breaks one_at_a_time;
 }

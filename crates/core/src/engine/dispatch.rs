@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::entry::{Phase, Slot};
+use super::entry::{Entry, Phase, Slot};
 use super::{After, Engine};
 use crate::change::Change;
 use crate::message::{Attempt, Effect, Offer, Outcome, Token};
@@ -89,15 +89,21 @@ impl Engine {
     pub(super) fn begin_recorded(&mut self, now: Now, slot: Slot, out: &mut Vec<Effect>) {
         let Phase::Running(lease) = self.entries[slot].phase else { return };
         self.leases.stop(lease.timer);
-        let task = &self.entries[slot].task;
-        let is_due = task.attempt_due_at(task.attempts) <= now.wall;
-        if is_due && !task.has_expired(now.wall) && !self.leaving {
+        if self.may_begin(now, lease.token) {
             // Its time counts from here, not from the grant.
             self.lend(slot, lease.token, now.boot + self.time_given(slot));
             return self.begin(slot, out);
         }
         out.push(Effect::StopAttempt(lease.token));
         self.finish(now, slot, lease.token, Outcome::Interrupted, out);
+    }
+
+    /// Whether a granted attempt may begin after a while.
+    pub fn may_begin(&self, now: Now, token: Token) -> bool {
+        let Some(slot) = self.entries.find(token.id.seq) else { return false };
+        let Entry { task, .. } = &self.entries[slot];
+        let is_due = task.attempt_due_at(task.attempts) <= now.wall;
+        self.entries[slot].token() == Some(token) && is_due && !task.has_expired(now.wall) && !self.leaving
     }
 
     /// The attempt begins.

@@ -8,7 +8,7 @@ use super::window::{Window, Windows};
 use super::{Engine, Settings, on_wheel};
 use crate::id::{Fence, Seq};
 use crate::message::{Answer, Effect, Inheritance, Token};
-use crate::task::{Begun, Obstacle, RowKey};
+use crate::task::{Begun, Obstacle, RowKey, Target};
 use crate::time::Now;
 use crate::wheel::Wheel;
 
@@ -40,8 +40,15 @@ impl Engine {
         for (token, mut task) in inheritance.live {
             // That it began may not have been recorded.
             task.attempts = task.attempts.max(token.attempt);
-            let timeout = task.spec.timeout.unwrap_or(engine.settings.queues.get(task.id.queue).timeout);
+            let given = task.begun.and_then(|begun| begun.lease).or(task.spec.timeout);
+            let timeout = given.unwrap_or(engine.settings.queues.get(task.id.queue).timeout);
+            let (seq, is_at_worker) = (task.id.seq, task.spec.target == Target::Worker);
+            let is_known = engine.entries.find(seq).is_some();
             engine.adopt(now, token, task, timeout, out);
+            if is_at_worker && !is_known {
+                // The next owner hears of it too.
+                engine.began.extend(engine.entries.find(seq));
+            }
         }
         engine.consider_all_windows(now, out);
         engine.free_headless_lanes(now, out);

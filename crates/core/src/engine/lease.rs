@@ -3,13 +3,28 @@
 use std::time::Duration;
 
 use super::entry::{Lease, Phase, Slot};
-use super::{Engine, on_wheel};
-use crate::message::{Effect, Outcome, Token};
+use super::{After, Engine, on_wheel};
+use crate::message::{Answer, AskNo, Effect, Outcome, Token};
 use crate::task::{Begun, Target};
 use crate::time::{BootTime, Now};
 
 impl Engine {
-    /// A live attempt asks for more time, counted from now.
+    /// A live attempt asks for more time, counted from now. It is told that it has it when the next owner would know,
+    /// also if another has asked for as much just before and that is still being recorded.
+    pub(super) fn touch(&mut self, now: Now, no: AskNo, token: Token, more: Duration, out: &mut Vec<Effect>) {
+        if self.running(token.id.seq) != Some(token) {
+            return out.push(Effect::Answer(no, Answer::Late));
+        }
+        self.lease_touched(now, token, more);
+        let nothing_is_left = self.changes.is_empty() && self.began.is_empty();
+        match &mut self.in_flight {
+            None if nothing_is_left => out.push(Effect::Answer(no, Answer::Prolonged)),
+            Some(in_flight) if nothing_is_left => in_flight.push(After::Answer(no, Answer::Prolonged)),
+            _ => self.after.push(After::Answer(no, Answer::Prolonged)),
+        }
+    }
+
+    /// A live attempt has so much time from now on.
     pub(super) fn lease_touched(&mut self, now: Now, token: Token, more: Duration) {
         let Some(slot) = self.entries.find(token.id.seq) else { return };
         let Phase::Running(lease) = self.entries[slot].phase else { return };
@@ -37,6 +52,10 @@ impl Engine {
         self.leases.advance(on_wheel(now.boot), &mut due);
         for slot in due.drain(..) {
             let Phase::Running(Lease { token, .. }) = self.entries[slot].phase else { continue };
+            if self.is_about_to_start(slot) {
+                self.lend(slot, token, now.boot + self.timeout_of(slot));
+                continue;
+            }
             self.handling = Some(token.id.seq);
             out.push(Effect::StopAttempt(token));
             if token.epoch != self.fence.epoch {
@@ -47,6 +66,12 @@ impl Engine {
         }
         self.handling = None;
         self.due = due;
+    }
+
+    /// Its start is not on record yet, so that it has not begun, however long that takes: its time counts from then.
+    fn is_about_to_start(&self, slot: Slot) -> bool {
+        let starts = |after: &After| matches!(after, After::Start(starting) if *starting == slot);
+        self.in_flight.iter().flatten().chain(&self.after).any(starts)
     }
 
     /// An attempt of an earlier ownership was never reported on. It may be what brought its owner down; but not if it

@@ -263,6 +263,7 @@ impl Engine {
         match ask {
             Ask::Create(drafts) => self.create(now, no, drafts, out),
             Ask::Amend(amend) => self.amend(now, no, amend, out),
+            Ask::Touch(token, more) => self.touch(now, no, token, more, out),
         }
     }
 

@@ -35,11 +35,32 @@ fn a_touch_gives_more_time_and_a_late_one_does_not() {
         ",
         "
         1 start a #1
+        5 answer touch a: prolonged
         15 stop a #1
         15 postpone a to t25
+        15 answer touch a: late
         25 start a #2
         30 stop a #2
         30 postpone a to t50
+        ",
+    );
+}
+
+#[test]
+fn an_attempt_that_has_not_begun_does_not_take_too_long() {
+    // Its time counted from the grant: when the start took longer to record, it had failed without having begun (found
+    // by `punctual-sim --seed 3005`).
+    check(
+        "
+        queue q timeout=2 exclusive attempts=1
+        0   accept a due=1
+        0   hold_store records
+        10  let_store
+        11  succeed a
+        ",
+        "
+        10 start a #1
+        11 finish a
         ",
     );
 }
@@ -450,8 +471,58 @@ fn a_worker_has_the_time_it_asked_for_since_when_its_owner_crashes() {
         ",
         "
         0 start a #1
+        1 answer touch a: prolonged
         23 stop a #1
         23 postpone a to t33
+        40 start a #2
+        ",
+    );
+}
+
+#[test]
+fn a_worker_is_told_that_it_has_more_time_when_that_is_on_record() {
+    // It was told at once. When its owner crashed before it was written, the next one gave the lane to another worker
+    // while the first was sure of it (found by `punctual-sim --seed 12`).
+    check(
+        "
+        queue q timeout=5
+        0   accept a lane=x due=0 worker
+        0   reserve q
+        1   hold_store records
+        1   touch a for=20
+        2   touch a for=4
+        3   let_store records
+        4   touch a for=20
+        ",
+        "
+        0 start a #1
+        3 answer touch a: prolonged
+        3 answer touch a: prolonged
+        4 answer touch a: prolonged
+        ",
+    );
+}
+
+#[test]
+fn a_worker_has_the_time_it_was_given_when_its_partition_begins_anew() {
+    // Its start was not on record yet, and it had only its queue's time from then on; and nobody noted it later
+    // (found by `punctual-sim --seed 658`).
+    check(
+        "
+        queue q timeout=2
+        0   accept a due=1 worker
+        1   hold_store records
+        1   reserve q ttr=20
+        2   reload
+        2   let_store
+        3   crash
+        4   take_over
+        40  reserve q
+        ",
+        "
+        1 start a #1
+        24 stop a #1
+        24 postpone a to t34
         40 start a #2
         ",
     );

@@ -55,8 +55,6 @@ pub enum Command {
     Reserve(Reserve),
     /// Workers say how attempts went. Answered for each in turn, when it is on record.
     Settle(Vec<(Token, Outcome)>, oneshot::Sender<Vec<Settled>>),
-    /// A running attempt asks for so much time from now on. Answered with whether it was not too late.
-    Touch(Token, Duration, oneshot::Sender<bool>),
     /// Stop: finish what runs, for so long at most, then give everything up.
     Stop {
         /// How long to wait for what runs.
@@ -112,7 +110,6 @@ impl<S: Store> Shell<S> {
             Command::Report(token, outcome) => self.reported(now, token, outcome),
             Command::Reserve(reserve) => self.reserve(now, reserve),
             Command::Settle(reports, reply) => self.settle(now, reports, reply),
-            Command::Touch(token, more, reply) => self.touch(now, token, more, reply),
             Command::Stop { drain, reply } => self.stop(now, drain, reply),
             // Whoever asked may have gone away: then nobody is told.
             Command::Measure(reply) => _ = reply.send(self.load()),
@@ -142,7 +139,8 @@ impl<S: Store> Shell<S> {
     }
 
     pub(super) fn ask(&mut self, now: Now, partition: PartitionId, ask: Ask, reply: oneshot::Sender<Answer>) {
-        if self.stopping.is_some() {
+        // What workers hold goes on during a stop.
+        if self.stopping.is_some() && !matches!(ask, Ask::Touch(..)) {
             reply.send(Answer::NotOwner).ok();
             return;
         }

@@ -77,6 +77,7 @@ impl<S: Store> Shell<S> {
         self.answer_all(fence.partition, Answer::Unknown);
         self.observer.observe(Note::PartitionTaken(fence));
         self.node.take_over(now, fence, inheritance, &mut self.effects);
+        self.doubt_reports(fence.partition, &self.node.live_of(fence.partition));
         let (queues, limits) = (&self.settings.queues, &self.settings.limits);
         self.pruning.taken(now.wall, fence, queues, limits.prune_spread);
         self.note_time_now_and_then(now);
@@ -141,10 +142,10 @@ impl<S: Store> Shell<S> {
         self.node.forget(now, partition);
         self.pruning.lost(partition);
         self.answer_all(partition, Answer::Unknown);
-        self.leave_workers(now, partition, false);
         self.observer.observe(Note::PartitionReloaded(partition));
         let wait = self.reload_wait(partition);
         self.take(fence, wait);
+        self.leave_workers(now, partition, false);
         self.continue_stopping(now);
     }
 

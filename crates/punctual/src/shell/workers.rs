@@ -45,13 +45,15 @@ pub(super) struct Workers {
     /// Attempts that workers hold.
     held: FxHashSet<Token>,
     /// Reports that are not on record yet.
-    settling: FxHashMap<TaskId, (No, usize)>,
+    settling: FxHashMap<TaskId, (Token, No, usize)>,
     batches: FxHashMap<No, Batch>,
 }
 
 struct Reserving {
     reserve: Reserve,
     until: BootTime,
+    /// When it was granted what it gets.
+    granted: Option<BootTime>,
     /// How many more are about to start.
     expected: usize,
     attempts: Vec<Attempt>,
@@ -101,7 +103,7 @@ impl Workers {
     }
 
     fn settle(&mut self, id: TaskId, settled: Settled) {
-        let Some((no, place)) = self.settling.remove(&id) else { return };
+        let Some((_, no, place)) = self.settling.remove(&id) else { return };
         let Some(batch) = self.batches.get_mut(&no) else { return };
         batch.answers[place] = settled;
         batch.unsettled -= 1;
@@ -126,7 +128,9 @@ impl<S: Store> Shell<S> {
         let until = now.boot + reserve.wait;
         self.workers.waiting.entry(reserve.queue).or_default().push_back(no);
         self.workers.deadlines.insert((until, no));
-        self.workers.reserves.insert(no, Reserving { reserve, until, expected: 0, attempts: Vec::new() });
+        self.workers
+            .reserves
+            .insert(no, Reserving { reserve, until, granted: None, expected: 0, attempts: Vec::new() });
     }
 
     /// Gives those who wait what may start, in the order in which they came; and sends away, with nothing, those who
@@ -163,7 +167,8 @@ impl<S: Store> Shell<S> {
         match tokens.len() {
             0 => _ = self.workers.reserves.remove(&no),
             expected => {
-                self.workers.reserves.get_mut(&no).expect("it was just asked for").expected = expected
+                let reserving = self.workers.reserves.get_mut(&no).expect("it was just asked for");
+                (reserving.expected, reserving.granted) = (expected, Some(now.boot));
             }
         }
         self.workers.granted.extend(tokens.into_iter().map(|token| (token, no)));
@@ -184,32 +189,31 @@ impl<S: Store> Shell<S> {
     }
 
     fn deliver(&mut self, now: Now, complete: Option<Reserving>) {
-        let Some(Reserving { reserve, attempts, .. }) = complete else { return };
-        if reserve.time_to_run.is_some() {
-            // It counts from here.
+        let Some(Reserving { reserve, granted, mut attempts, .. }) = complete else { return };
+        // Some began long ago, if others had to be written down first: what may not begin any more is not given away, and
+        // the time of the others counts from here.
+        let node = &self.node;
+        let kept = attempts.extract_if(.., |attempt| !node.may_begin(now, attempt.token)).collect();
+        self.take_back(now, kept);
+        if reserve.time_to_run.is_some() || granted.is_some_and(|granted| granted < now.boot) {
             attempts.iter().for_each(|attempt| self.prolong(now, attempt.token, attempt.timeout));
         }
         // Whoever asked has gone away: others can have them at once.
         if let Err(unwanted) = reserve.reply.send(attempts) {
-            for attempt in unwanted {
-                self.workers.held.remove(&attempt.token);
-                self.reported(now, attempt.token, Outcome::Interrupted);
-            }
+            self.take_back(now, unwanted);
+        }
+    }
+
+    fn take_back(&mut self, now: Now, attempts: Vec<Attempt>) {
+        for attempt in attempts {
+            self.workers.held.remove(&attempt.token);
+            self.reported(now, attempt.token, Outcome::Interrupted);
         }
     }
 
     fn prolong(&mut self, now: Now, token: Token, more: Duration) {
         let partition = token.id.partition(self.meta.partitions);
         self.node.ask(now, partition, Event::LeaseTouched(token, more), &mut self.effects);
-    }
-
-    /// A worker asks for more time. The answer is whether it was not too late.
-    pub(super) fn touch(&mut self, now: Now, token: Token, more: Duration, reply: oneshot::Sender<bool>) {
-        let is_live = self.node.running(token.id) == Some(token);
-        if is_live {
-            self.prolong(now, token, more);
-        }
-        reply.send(is_live).ok();
     }
 
     /// Workers say how attempts ended. They are answered when that is on record.
@@ -230,7 +234,7 @@ impl<S: Store> Shell<S> {
                 && !self.workers.settling.contains_key(&token.id)
             {
                 batch.unsettled += 1;
-                self.workers.settling.insert(token.id, (no, place));
+                self.workers.settling.insert(token.id, (token, no, place));
                 live.push((token, super::attempt::fit(outcome, self.settings.limits.payload_max)));
             }
         }
@@ -268,24 +272,33 @@ impl<S: Store> Shell<S> {
         self.workers.held.remove(&token)
     }
 
-    /// A partition begins anew, or has gone: what was about to start of it never does. If it has gone, nobody here will
-    /// hear what became of the reports.
+    /// A partition begins anew, or has gone: what was about to start of it never does.
     pub(super) fn leave_workers(&mut self, now: Now, partition: PartitionId, gone: bool) {
         let partitions = self.meta.partitions;
-        let of_partition = |id: TaskId| id.partition(partitions) == partition;
-        let mut unbegun: Vec<Token> =
-            self.workers.granted.keys().filter(|token| of_partition(token.id)).copied().collect();
+        let of_partition = |token: &Token| token.id.partition(partitions) == partition;
+        if gone {
+            let mut held: Vec<Token> = self.workers.held.extract_if(of_partition).collect();
+            held.sort_unstable();
+            held.into_iter().for_each(|token| self.node.let_go(now, token));
+        }
+        let mut unbegun: Vec<Token> = self.workers.granted.keys().copied().filter(of_partition).collect();
         unbegun.sort_unstable();
         for token in unbegun {
             self.take_away(now, token);
         }
-        if gone {
-            self.workers.held.retain(|token| !of_partition(token.id));
-            let mut unheard: Vec<TaskId> =
-                self.workers.settling.keys().filter(|id| of_partition(**id)).copied().collect();
-            unheard.sort_unstable();
-            unheard.into_iter().for_each(|id| self.workers.settle(id, Settled::Unknown));
-        }
+        let live = if gone { Vec::new() } else { self.node.live_of(partition) };
+        self.doubt_reports(partition, &live);
+    }
+
+    /// Nobody here will hear what became of these reports, but of those that are made again.
+    pub(super) fn doubt_reports(&mut self, partition: PartitionId, made_again: &[Token]) {
+        let partitions = self.meta.partitions;
+        let settling = self.workers.settling.values().map(|(token, ..)| *token);
+        let mut unheard: Vec<Token> = settling
+            .filter(|token| token.id.partition(partitions) == partition && !made_again.contains(token))
+            .collect();
+        unheard.sort_unstable();
+        unheard.into_iter().for_each(|token| self.workers.settle(token.id, Settled::Unknown));
     }
 
     /// Those who wait for tasks of a queue that is gone are told that there are none: when they ask again, they wait for

@@ -1,11 +1,19 @@
 //! Workers reserve tasks, hold them for a while, and say how they went.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::clock::Clock;
+use punctual::shell::{Command, Parts, Reserve, Shell};
 use punctual::{
-    EndState, Error, NewTask, OnExhausted, QueueSettings, Report, Reserved, RetryPolicy, TaskId, TaskState,
+    EndState, Error, Handlers, NewTask, OnConflict, OnExhausted, QueueSettings, Report, Reserved,
+    RetryPolicy, Store, TaskId, TaskState,
 };
+use punctual_core::{Answer, Ask, BootTime, Draft, Priority, QueueId, Route, Settings, Spec, Target};
+use punctual_store::faulty::{Call, Fate};
+use tokio::sync::oneshot;
 
+use super::script::Script;
 use super::world::{MemoryScheduler, Seen, World, id_of, notes, pass, secs};
 
 fn job() -> NewTask {
@@ -270,6 +278,105 @@ async fn a_limit_of_a_queue_holds_for_its_workers_too() {
     scheduler.pause("work").await.unwrap();
     scheduler.report(reserved[1].token, Report::Done("1".into())).await.unwrap();
     assert_eq!(reserve(&scheduler, 10).await.len(), 0, "the queue is paused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_others_of_its_batch_has_all_its_time_or_is_not_given() {
+    // A task without a lane began at once, and was given away when the start of another was written down: with what was
+    // left of its time, or when that was over, or when it had expired (found by `punctual-sim`, seeds 17 and 394).
+    let (world, script) = (World::of(1), Script::default());
+    let scheduler = world.builder().start(script.store(world.store.clone())).await.unwrap();
+    // What was due before the start is written down first.
+    pass(secs(1)).await;
+    let free = id_of(&scheduler, job().timeout(secs(10))).await;
+    id_of(&scheduler, job().timeout(secs(5))).await;
+    let expired = id_of(&scheduler, job().expires_at(world.now() + secs(5))).await;
+    let laned = id_of(&scheduler, job().lane("x")).await;
+    script.then_late(Call::Record, secs(8));
+    let reserved = scheduler.reserve("work", 10, secs(0), None).await.unwrap();
+    assert_eq!(ids(&reserved), [free, laned]);
+    assert_eq!(scheduler.result(expired).await.unwrap().state, EndState::Expired);
+    pass(secs(9)).await;
+    scheduler.report(reserved[0].token, Report::Done("1".into())).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_whose_record_was_lost_is_unknown_and_the_next_worker_is_heard() {
+    // It was never answered, and the report of the next worker was called late because of it (found by `punctual-sim`,
+    // seeds 13 and 47).
+    let (world, script) = (World::of(1), Script::default());
+    let scheduler = world.builder().start(script.store(world.store.clone())).await.unwrap();
+    let id = id_of(&scheduler, job()).await;
+    let first = scheduler.reserve("work", 1, secs(0), None).await.unwrap().remove(0);
+    pass(secs(1)).await;
+    script.then(Call::Record, Fate::AnswerLost);
+    let lost = scheduler.report(first.token, failed()).await;
+    assert!(matches!(lost, Err(Error::Unknown)), "{lost:?}");
+    let second = scheduler.reserve("work", 1, secs(30), None).await.unwrap().remove(0);
+    assert_eq!((second.token.id, second.token.attempt), (id, 2));
+    scheduler.report(second.token, Report::Done("2".into())).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_is_not_late_because_its_partition_begins_anew() {
+    // Whoever asked for more time at that moment was told that its time was over (found by `punctual-sim --seed 19`).
+    let (world, script) = (World::of(1), Script::default());
+    let scheduler = world.builder().start(script.store(world.store.clone())).await.unwrap();
+    id_of(&scheduler, job()).await;
+    let reserved = scheduler.reserve("work", 1, secs(0), None).await.unwrap().remove(0);
+    pass(secs(1)).await;
+    script.then(Call::Record, Fate::AnswerLost).then_late(Call::Write, secs(1));
+    assert!(matches!(scheduler.schedule(job()).await, Err(Error::Unknown)));
+    let touched = scheduler.touch(reserved.token, secs(60)).await;
+    assert!(matches!(touched, Err(Error::NotOwner)), "{touched:?}");
+    pass(secs(2)).await;
+    scheduler.touch(reserved.token, secs(60)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_workers_hold_does_not_count_where_its_partition_has_gone() {
+    // Its place in the queue was taken for ever: the report went to the new owner (found by `punctual-sim --seed 134`).
+    let (world, (observer, mut notes)) = (World::of(2), notes());
+    let mut settings = Settings::default();
+    let queue = QueueId(1);
+    settings.queues.set(queue, QueueSettings { running_max: Some(1), ..QueueSettings::default() });
+    let parts = Parts {
+        store: Arc::new(world.store.clone()),
+        executor: Arc::new(Handlers::default()),
+        observer: Arc::new(observer),
+        clock: Clock::simulated(world.hands.clone()),
+        settings,
+        name: "node".into(),
+        inline: false,
+        forward_to: None,
+    };
+    let (shell, commands) = Shell::new(parts).await.unwrap();
+    tokio::spawn(shell.run());
+    commands.send(Command::TrustUntil(BootTime::from_micros(u64::MAX))).await.unwrap();
+    let fences = world.store.ownerships().await.unwrap().iter().map(|ownership| ownership.fence()).collect();
+    commands.send(Command::Claim(fences)).await.unwrap();
+    for _ in 0..2 {
+        notes.until(|seen| matches!(seen, Seen::Taken(_))).await;
+    }
+    for route in [0, 1].map(Route::anywhere) {
+        let spec = Spec::new(Target::Worker, world.now()).into();
+        let (priority, on_conflict) = (Priority::default(), OnConflict::default());
+        let ask = Ask::Create(vec![Draft { route, queue, priority, spec, on_conflict }]);
+        let (reply, created) = oneshot::channel();
+        commands.send(Command::Ask { partition: route.partition(2), ask, reply }).await.unwrap();
+        assert!(matches!(created.await.unwrap(), Answer::Created(_)));
+    }
+    let reserve = async || {
+        let (reply, reserved) = oneshot::channel();
+        let reserve = Reserve { queue, max: 2, wait: secs(1), time_to_run: None, reply };
+        commands.send(Command::Reserve(reserve)).await.unwrap();
+        reserved.await.unwrap()
+    };
+    let first = reserve().await;
+    assert_eq!((first.len(), reserve().await.len()), (1, 0));
+    commands.send(Command::HandOver(first[0].partition)).await.unwrap();
+    notes.until(|seen| matches!(seen, Seen::Released(_))).await;
+    assert_eq!(reserve().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -161,8 +161,9 @@ pub async fn touch(
 async fn touch_one(scheduler: &Scheduler, id: TaskId, touch: wire::Touch) -> Result<wire::Touched, Failure> {
     let token = token(id, &touch.token)?;
     let more = touch.ttr.map_or(TOUCH, Into::into);
+    let until = scheduler.now() + more;
     scheduler.touch(token, more).await?;
-    Ok(wire::Touched { ttr_until: moment_of(scheduler.now() + more), ttr: Some(more.into()) })
+    Ok(wire::Touched { ttr_until: moment_of(until), ttr: Some(more.into()) })
 }
 
 /// `POST /v1/tasks/{id}/kick`

@@ -1,10 +1,10 @@
 //! What a process holds in memory is bounded by its limits, not by what is pending. What has run is held until that is
-//! on record, so a slow store adds what ran meanwhile.
+//! on record, so a slow store adds what ran meanwhile. What workers hold is held in memory too.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use punctual_core::Token;
+use punctual_core::{Target, Timestamp, Token};
 
 use super::Log;
 use crate::history::{Happening, Moment, Process};
@@ -22,7 +22,7 @@ pub fn check(log: &Log) -> Vec<String> {
     for (moment, happening) in log {
         ends.note(*moment, happening);
         if let Happening::Measured { process, loaded, owned } = happening {
-            let unrecorded = ends.lately(*moment, *process);
+            let unrecorded = ends.lately(*moment, *process) + ends.at_workers(*moment);
             let most = owned * per_partition + limits.running_max as usize + unrecorded;
             if *loaded > most {
                 found.push(format!(
@@ -38,12 +38,18 @@ pub fn check(log: &Log) -> Vec<String> {
 #[derive(Default)]
 struct Ends {
     running: BTreeMap<Token, Process>,
+    /// Until when workers hold what they were given, whoever owns it.
+    at_workers: BTreeMap<Token, Timestamp>,
     ended: BTreeMap<Process, Vec<Moment>>,
 }
 
 impl Ends {
     fn note(&mut self, moment: Moment, happening: &Happening) {
         match happening {
+            Happening::Started { token, spec, timeout, .. } if spec.target == Target::Worker => {
+                self.at_workers.insert(*token, moment.at + *timeout);
+            }
+            Happening::Prolonged { token, until } => _ = self.at_workers.insert(*token, *until),
             Happening::Started { process, token, .. } => _ = self.running.insert(*token, *process),
             Happening::Stopped { token, .. } => {
                 if let Some(process) = self.running.remove(token) {
@@ -52,6 +58,10 @@ impl Ends {
             }
             _ => {}
         }
+    }
+
+    fn at_workers(&self, now: Moment) -> usize {
+        self.at_workers.values().filter(|until| now.at <= **until + RECORDED_WITHIN).count()
     }
 
     fn lately(&self, now: Moment, process: Process) -> usize {

@@ -15,7 +15,7 @@ use crate::history::Process;
 
 pub fn check(waited: &[Waited], coverage: &Coverage) -> Vec<String> {
     let mut by_process: BTreeMap<Process, Vec<&Waited>> = BTreeMap::new();
-    for start in waited {
+    for start in waited.iter().filter(|start| !start.is_worker) {
         by_process.entry(start.process).or_default().push(start);
     }
     let mut found = Vec::new();

@@ -5,20 +5,29 @@
 //! its breaker opened, and it is not counted against the rate. What starts at the very instant of a pause or a failure
 //! may have been let through just before. One that has passed its timeout is not counted as running: it is being
 //! stopped.
+//!
+//! What workers hold takes no slot, but counts in its queue: for the process that gave it, and, when that has lost the
+//! partition and the lease is on record, for whoever took it over, from when it has; not while it takes it over anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_core::{Change, Outcome, QueueId, QueueSettings, Spec, Target, TaskId, Timestamp, Token};
+use punctual_core::{
+    Change, Outcome, PartitionId, QueueId, QueueSettings, Spec, Target, TaskId, Timestamp, Token,
+};
 
 use super::Log;
+use super::view::leased;
 use crate::coverage::Coverage;
 use crate::history::{Happening, Moment, Process};
 use crate::settings::limits;
+use crate::world::PARTITIONS;
 
 /// An attempt whose time is up is stopped within this time.
 const STOPPED_WITHIN: Duration = Duration::from_millis(5);
+/// One that was let through begins within this time, however slow the store is.
+const RECORDED_WITHIN: Duration = Duration::from_secs(15);
 
 pub fn check(log: &Log, coverage: &Coverage) -> Vec<String> {
     let mut gates = Gates { nodes: 1, ..Gates::default() };
@@ -28,10 +37,26 @@ pub fn check(log: &Log, coverage: &Coverage) -> Vec<String> {
             Happening::Nodes(count) => gates.nodes = *count,
             Happening::QueueSet { queue, settings } => gates.set_queue(*moment, *queue, settings),
             Happening::Written { changes, .. } => gates.note_recorded(changes),
-            Happening::Started { process, token, spec, .. } => {
-                let start = Start { at: moment.at, process: *process, token: *token, spec: spec.clone() };
+            Happening::Started { process, token, spec, timeout, .. } => {
+                let (at, until, spec) = (moment.at, moment.at + *timeout, spec.clone());
+                let start = Start {
+                    at,
+                    process: *process,
+                    token: *token,
+                    spec,
+                    until,
+                    counts_for: Some(*process),
+                    adopted_at: None,
+                };
                 found.extend(gates.start(start, coverage));
             }
+            Happening::Prolonged { token, until } => {
+                gates.running.entry(*token).and_modify(|start| start.until = *until);
+            }
+            Happening::Taken { process, fence } => {
+                coverage.leases_taken_over.add(gates.taken(*moment, *process, fence.partition));
+            }
+            Happening::Left { process, partition, anew } => gates.left(*process, *partition, *anew),
             Happening::Stopped { token, outcome } => gates.stop(*moment, *token, outcome.is_some(), coverage),
             Happening::Reported { process, token, outcome } => {
                 gates.report(*moment, *process, *token, outcome, coverage);
@@ -48,9 +73,18 @@ struct Start {
     process: Process,
     token: Token,
     spec: Arc<Spec>,
+    until: Timestamp,
+    /// Whose limits it counts for.
+    counts_for: Option<Process>,
+    /// When its partition went to another process, if it did.
+    adopted_at: Option<Timestamp>,
 }
 
 impl Start {
+    fn is_at_worker(&self) -> bool {
+        self.spec.target == Target::Worker
+    }
+
     fn destination(&self) -> Option<Arc<str>> {
         match &self.spec.target {
             Target::Destination(name) => Some(name.clone()),
@@ -67,6 +101,8 @@ struct Gates {
     paused_since: BTreeMap<QueueId, Timestamp>,
     /// Attempts whose start is on record.
     recorded: BTreeSet<(TaskId, u32)>,
+    /// Those of them that are waited for, whoever owns their partition.
+    leased: BTreeSet<Token>,
     running: BTreeMap<Token, Start>,
     /// Where attempts went, also those that are over: reports come later.
     destinations: BTreeMap<Token, Arc<str>>,
@@ -94,13 +130,54 @@ impl Gates {
 
     fn note_recorded(&mut self, changes: &[Change]) {
         for change in changes {
-            if let Change::Began { id, attempts, .. } = change {
-                self.recorded.insert((*id, *attempts));
+            match change {
+                Change::Began { id, attempts, .. } => _ = self.recorded.insert((*id, *attempts)),
+                // Whoever had it does not count any more.
+                Change::Ended { task, .. } | Change::Refiled { task, .. } => self.let_go(task.id),
+                _ => {}
             }
+            self.leased.extend(leased(change));
         }
     }
 
+    fn let_go(&mut self, id: TaskId) {
+        self.running.retain(|token, start| token.id != id || !start.is_at_worker());
+    }
+
+    /// A process serves a partition: it counts what workers hold of it, as far as it can know.
+    fn taken(&mut self, now: Moment, process: Process, partition: PartitionId) -> u64 {
+        let leased = &self.leased;
+        self.running.retain(|token, start| {
+            let is_elsewhere = token.id.partition(PARTITIONS) != partition || !start.is_at_worker();
+            is_elsewhere || start.counts_for == Some(process) || leased.contains(token)
+        });
+        let mut adopted = 0;
+        for start in self.at_workers_of(partition).filter(|start| start.counts_for != Some(process)) {
+            (start.counts_for, start.adopted_at) = (Some(process), Some(now.at));
+            adopted += 1;
+        }
+        adopted
+    }
+
+    /// A process does not serve a partition any more, or begins it anew: then it counts only what it gave away itself.
+    fn left(&mut self, process: Process, partition: PartitionId, anew: bool) {
+        let is_known = |start: &Start| anew && start.adopted_at.is_none();
+        for start in self.at_workers_of(partition).filter(|start| start.counts_for == Some(process)) {
+            start.counts_for = start.counts_for.filter(|_| is_known(start));
+        }
+        let leased = &self.leased;
+        self.running.retain(|token, start| start.counts_for.is_some() || leased.contains(token));
+    }
+
+    fn at_workers_of(&mut self, partition: PartitionId) -> impl Iterator<Item = &mut Start> {
+        let running = self.running.values_mut().filter(|start| start.is_at_worker());
+        running.filter(move |start| start.token.id.partition(PARTITIONS) == partition)
+    }
+
     fn start(&mut self, start: Start, coverage: &Coverage) -> Vec<String> {
+        if start.is_at_worker() {
+            self.let_go(start.token.id);
+        }
         let mut found = self.check_counts(&start, coverage);
         if !self.recorded.contains(&(start.token.id, start.token.attempt)) {
             found.extend(self.check_pause(&start));
@@ -123,7 +200,9 @@ impl Gates {
         let there = of_process.iter().filter(|other| other.destination() == destination).count() as u32 + 1;
         let share = |max: u32| (max / self.nodes).max(1);
         let queue_max = self.queues.get(&queue).and_then(|queue| queue.running_max).map(share);
-        let slots = (Some(of_process.len() as u32 + 1), Some(limits.running_max));
+        // What workers hold takes no slot.
+        let in_slots = of_process.iter().filter(|other| !other.is_at_worker()).count() as u32 + 1;
+        let slots = ((!start.is_at_worker()).then_some(in_slots), Some(limits.running_max));
         let bounds = [
             ("slots of its process", slots, &coverage.slots_all_taken),
             ("attempts of its queue", (Some(in_queue), queue_max), &coverage.queue_limits_met),
@@ -140,7 +219,8 @@ impl Gates {
                 met.count();
             }
             if taken > max {
-                found.push(format!("{:?} took {taken} of {max} {what}", start.token));
+                let beside: Vec<Token> = of_process.iter().map(|other| other.token).collect();
+                found.push(format!("{:?} took {taken} of {max} {what}, beside {beside:?}", start.token));
             }
         }
         found
@@ -149,12 +229,9 @@ impl Gates {
     fn running_on<'a>(&'a self, start: &'a Start) -> impl Iterator<Item = &'a Start> {
         self.running
             .values()
-            .filter(|other| other.process == start.process && !self.is_overdue(other, start.at))
-    }
-
-    fn is_overdue(&self, start: &Start, now: Timestamp) -> bool {
-        let timeout = self.queues.get(&start.token.id.queue).map(|queue| queue.timeout);
-        timeout.is_some_and(|timeout| start.at + timeout <= now)
+            .filter(|other| other.counts_for == start.counts_for && !is_overdue(other, start.at))
+            // One that begins now may have been let through before the other came.
+            .filter(|other| other.adopted_at.is_none_or(|at| at + RECORDED_WITHIN < start.at))
     }
 
     fn check_pause(&self, start: &Start) -> Option<String> {
@@ -200,8 +277,8 @@ impl Gates {
     fn stop(&mut self, now: Moment, token: Token, by_itself: bool, coverage: &Coverage) {
         let Some(start) = self.running.remove(&token) else { return };
         // One that is stopped later was not stopped for its time: its task had gone elsewhere.
-        let was_overdue = self.is_overdue(&start, now.at - STOPPED_WITHIN);
-        if !by_itself && self.is_overdue(&start, now.at) && !was_overdue {
+        let was_overdue = is_overdue(&start, now.at - STOPPED_WITHIN);
+        if !by_itself && is_overdue(&start, now.at) && !was_overdue {
             self.heard(now, start.process, token, false, coverage);
         }
     }
@@ -237,4 +314,8 @@ impl Gates {
             breaker.rests_until = Some(now.at + limits().breaker_rest);
         }
     }
+}
+
+fn is_overdue(start: &Start, now: Timestamp) -> bool {
+    start.until <= now
 }

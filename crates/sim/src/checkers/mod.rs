@@ -21,6 +21,7 @@ mod results_kept;
 mod retried_as_asked;
 mod same_is_same;
 mod served_again;
+mod settled_as_answered;
 mod view;
 mod waiting;
 
@@ -72,6 +73,7 @@ pub fn check_all(log: &Log, coverage: &Coverage) -> Vec<Violation> {
     say("amended_as_answered", amended_as_answered::check(log, coverage));
     say("expires_in_time", expires_in_time::check(log, &view, coverage));
     say("results_kept", results_kept::check(log, coverage));
+    say("settled_as_answered", settled_as_answered::check(log));
     let waited = waiting::of(log, &view);
     say("on_time", on_time::check(log, &waited, coverage));
     say("by_priority", by_priority::check(&waited, coverage));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_core::{Answer, Identity, TaskId, Timestamp};
+use punctual_core::{Answer, Identity, Target, TaskId, Timestamp};
 
 use super::Log;
 use crate::history::{Amending, Happening};
@@ -35,6 +35,10 @@ pub fn check(log: &Log) -> Vec<String> {
                 {
                     moved.insert(id, to);
                 }
+            }
+            // That a worker has it is written down before it gets it. If it never did, this is a retry all the same.
+            Happening::Started { token, spec, .. } if token.attempt > 1 && spec.target == Target::Worker => {
+                exempt.insert(token.id);
             }
             Happening::Started { token, wall, spec, .. } if exempt.insert(token.id) => {
                 let due = moved.get(&token.id).copied().map_or(spec.at, |to| to.max(spec.at));

@@ -1,11 +1,12 @@
 //! Once all is calm, a task that could start does so within three milliseconds, unless all slots of its node are taken:
 //! no slot is free for longer than that while it waits. (Simulated timers round up to a millisecond, the store answers
 //! at once, and at most three waits follow each other: for the time, for the record before a start, and for the slot.)
+//! A worker needs no slot, and gets it as soon as it has asked.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use punctual_core::{Timestamp, Token};
+use punctual_core::{Target, Timestamp, Token};
 
 use super::Log;
 use super::waiting::Waited;
@@ -18,15 +19,16 @@ pub const LATE_MAX: Duration = Duration::from_millis(3);
 pub fn check(log: &Log, waited: &[Waited], coverage: &Coverage) -> Vec<String> {
     let crowds = crowds(log);
     let mut found = Vec::new();
-    for Waited { token, process, ready, started, .. } in waited {
+    for Waited { token, process, is_worker, ready, started, .. } in waited {
         let Some(ready) = *ready else { continue };
         coverage.starts_on_time.count();
+        coverage.reserves_on_time.add(u64::from(*is_worker));
         if *started <= ready + LATE_MAX {
             continue;
         }
         coverage.starts_kept_waiting.count();
         let crowd = crowds.get(process).map_or(&[][..], Vec::as_slice);
-        let free = longest_free(crowd, ready, *started);
+        let free = if *is_worker { started.since(ready) } else { longest_free(crowd, ready, *started) };
         if free > LATE_MAX {
             found.push(format!(
                 "{token:?} was ready at {ready:?} and began at {started:?}; a slot was free for {free:?}"
@@ -42,6 +44,8 @@ fn crowds(log: &Log) -> BTreeMap<Process, Vec<(Timestamp, usize)>> {
     let mut running: BTreeMap<Token, Process> = BTreeMap::new();
     for (moment, happening) in log {
         let (process, is_start) = match happening {
+            // What workers hold takes no slot.
+            Happening::Started { spec, .. } if spec.target == Target::Worker => continue,
             Happening::Started { token, process, .. } => {
                 running.insert(*token, *process);
                 (*process, true)

@@ -1,13 +1,11 @@
 //! Tasks of one lane run one at a time, and a task has one attempt at a time, as far as anybody can know: an attempt
 //! of a process that could not be heard of, or that ignored its deadline, may still be at work.
-
-use std::time::Duration;
+//!
+//! A worker goes on when the process that gave it its task has gone. What it holds in a lane, or holds on record, is its
+//! own until its time is over, whatever becomes of that process.
 
 use super::View;
 use super::view::AttemptView;
-
-/// How long attempts may take in these runs.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn check(view: &View) -> Vec<String> {
     let mut found = Vec::new();
@@ -27,8 +25,10 @@ pub fn check(view: &View) -> Vec<String> {
 }
 
 fn excused(view: &View, earlier: &AttemptView, later: &AttemptView) -> bool {
-    let overdue = later.started.at.since(earlier.started.at) >= TIMEOUT;
+    let overdue = later.started.at >= earlier.until;
+    let is_on_record = earlier.leased.is_some_and(|leased| leased < later.started);
+    let is_waited_for = earlier.is_worker && (earlier.lane.is_some() || is_on_record);
     let unheard =
         view.silenced.iter().any(|(at, process)| *process == earlier.process && *at < later.started);
-    overdue || unheard
+    overdue || (unheard && !is_waited_for)
 }

@@ -15,7 +15,8 @@ pub fn check(log: &Log, coverage: &Coverage) -> Vec<String> {
     let mut found = Vec::new();
     for (moment, happening) in log {
         match happening {
-            Happening::Stopped { token, outcome: Some(Outcome::Succeeded(result)) } => {
+            Happening::Stopped { token, outcome: Some(Outcome::Succeeded(result)) }
+            | Happening::ReportCalled { token, outcome: Outcome::Succeeded(result), .. } => {
                 known.returned.entry(token.id).or_default().insert(result.clone());
             }
             Happening::Written { changes, .. } => known.written(*moment, changes),

@@ -4,14 +4,14 @@
 //!
 //! A failure counts once it is on record: one that died with its owner may be repeated at once. Waits are promised on
 //! wall clocks, so in true time they may differ by as much as the clocks did. Tasks that a user ran, moved or retried
-//! may start sooner.
+//! may start sooner. What a worker says may come too late: then its attempt has failed by taking too long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use punctual_core::{
-    Change, EndState, Identity, OnExhausted, Outcome, Place, QueueId, QueueSettings, RetryPolicy, Spec, Task,
-    TaskId, Timestamp, Token, WaitState, Waits,
+    Change, EndState, Identity, OnExhausted, Outcome, Place, QueueId, QueueSettings, RetryPolicy, Spec,
+    Target, Task, TaskId, Timestamp, Token, WaitState, Waits,
 };
 
 use super::Log;
@@ -47,6 +47,7 @@ struct Judge<'a> {
     replaceable: BTreeSet<Identity>,
     queues: BTreeMap<QueueId, Box<QueueSettings>>,
     tasks: BTreeMap<TaskId, Tried>,
+    /// Until when each attempt may take, and where.
     started: BTreeMap<Token, (Timestamp, Process)>,
     /// Requests that are not answered yet: they may be heard at any time.
     calls: BTreeMap<u64, (TaskId, Amending)>,
@@ -103,7 +104,11 @@ impl Judge<'_> {
                     self.tasks.entry(id).or_default().meddled_with(what);
                 }
             }
-            Happening::Started { process, token, spec, .. } => self.start(now, *process, *token, spec),
+            Happening::Started { process, token, spec, timeout, .. } => {
+                self.start(now, *process, *token, spec);
+                self.started.insert(*token, (now.at + *timeout, *process));
+            }
+            Happening::ReportCalled { token, outcome, .. } => self.stop(now, *token, Some(outcome)),
             Happening::Stopped { token, outcome } => self.stop(now, *token, outcome.as_ref()),
             Happening::Written { changes, .. } => {
                 changes.iter().for_each(|change| self.written(now, change));
@@ -113,7 +118,6 @@ impl Judge<'_> {
     }
 
     fn start(&mut self, now: Moment, process: Process, token: Token, spec: &Spec) {
-        self.started.insert(token, (now.at, process));
         let attempts_max = self.policy(token.id.queue, spec).map_or(u32::MAX, |policy| policy.attempts_max);
         let tried = self.tasks.entry(token.id).or_default();
         if tried.failures >= attempts_max {
@@ -133,9 +137,7 @@ impl Judge<'_> {
     }
 
     fn stop(&mut self, now: Moment, token: Token, outcome: Option<&Outcome>) {
-        let timeout = self.queues.get(&token.id.queue).map_or(Duration::MAX, |queue| queue.timeout);
-        let was_overdue =
-            self.started.get(&token).is_some_and(|(started, _)| now.at.since(*started) >= timeout);
+        let was_overdue = self.started.get(&token).is_some_and(|(until, _)| *until <= now.at);
         let ending = match outcome {
             Some(Outcome::Failed { retry_after, .. } | Outcome::Refused { retry_after, .. }) => {
                 Ending::Failed(*retry_after)
@@ -181,26 +183,31 @@ impl Judge<'_> {
     /// A row says that a task is to be tried again later.
     fn put_off(&mut self, now: Moment, task: &Task) {
         let Some(policy) = self.policy(task.id.queue, &task.spec) else { return };
+        let on = |token: &Token| token.id == task.id && token.attempt == task.attempts;
+        let (until, process) = self.started.iter().find(|(token, _)| on(token)).map(|(_, ran)| *ran).unzip();
+        let was_late = task.spec.target == Target::Worker && until.is_some_and(|until| until <= now.at);
         let tried = self.tasks.entry(task.id).or_default();
-        let Some((since, endings)) = tried.over.get(&task.attempts) else { return };
+        let Some((since, endings)) = tried.over.get_mut(&task.attempts) else { return };
+        endings.extend(was_late.then_some(Ending::Failed(None)));
         if endings.iter().all(|ending| *ending == Ending::GaveUp) {
             self.found.push(format!("task {} gave up, and is to be tried again", task.id));
         }
-        let failed = endings.iter().find_map(|ending| match ending {
+        let failed = endings.iter().filter_map(|ending| match ending {
             Ending::Failed(retry_after) => Some(retry_after.unwrap_or_default()),
             _ => None,
         });
-        let Some(retry_after) = failed.filter(|_| task.attempts > tried.last_failure) else { return };
+        let (Some(least), Some(most)) = (failed.clone().min(), failed.max()) else { return };
+        if task.attempts <= tried.last_failure {
+            return;
+        }
         tried.last_failure = task.attempts;
         tried.failures += 1;
         let (failures, since) = (tried.failures, *since);
-        let at_least = shortest(&policy.waits, failures).max(retry_after);
-        let at_most = longest(&policy.waits, task.attempts).max(retry_after);
-        let on = |token: &Token| token.id == task.id && token.attempt == task.attempts;
-        let process = self.started.iter().find(|(token, _)| on(token)).map(|(_, (_, process))| *process);
+        let at_least = shortest(&policy.waits, failures).max(least);
+        let at_most = longest(&policy.waits, task.attempts).max(most);
         tried.waits = Some(Wait { since, at_least, process });
         self.coverage.retries.count();
-        self.coverage.retries_asked_for_time.add(u64::from(!retry_after.is_zero()));
+        self.coverage.retries_asked_for_time.add(u64::from(!most.is_zero()));
         if failures >= policy.attempts_max {
             self.found.push(format!("task {} is tried again after {failures} failures", task.id));
         }

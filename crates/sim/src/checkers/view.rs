@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use punctual_core::{Created, EndState, LaneId, Priority, Spec, TaskId, Token};
+use punctual_core::{Change, Created, EndState, LaneId, Priority, Spec, Target, TaskId, Timestamp, Token};
 
 use super::Log;
 use crate::history::{Amending, Happening, Moment, Process};
@@ -38,14 +38,20 @@ pub struct AttemptView {
     pub token: Token,
     pub process: Process,
     pub lane: Option<LaneId>,
+    /// A worker has it, which goes on when the process that gave it away has died.
+    pub is_worker: bool,
     pub started: Moment,
+    /// Whoever runs it has it until then.
+    pub until: Timestamp,
+    /// That it runs, and for how long, is on record.
+    pub leased: Option<Moment>,
     pub stopped: Option<Moment>,
 }
 
 impl View {
     pub fn of(log: &Log) -> View {
         let mut view = View::default();
-        let mut calls = BTreeMap::new();
+        let (mut calls, mut leases) = (BTreeMap::new(), BTreeMap::new());
         for (moment, happening) in log {
             match happening {
                 Happening::CreateCalled { no, spec, priority, .. } => {
@@ -59,13 +65,27 @@ impl View {
                         task.amendings.push(*what);
                     }
                 }
-                Happening::Started { process, token, spec, .. } => view.attempts.push(AttemptView {
+                Happening::Started { process, token, spec, timeout, .. } => view.attempts.push(AttemptView {
                     token: *token,
                     process: *process,
                     lane: spec.lane_id(token.id.queue),
+                    is_worker: spec.target == Target::Worker,
                     started: *moment,
+                    until: moment.at + *timeout,
+                    leased: leases.get(token).copied(),
                     stopped: None,
                 }),
+                Happening::Prolonged { token, until } => {
+                    view.attempt(*token).into_iter().for_each(|attempt| attempt.until = *until);
+                }
+                Happening::Written { changes, .. } => {
+                    for token in changes.iter().filter_map(leased) {
+                        leases.entry(token).or_insert(*moment);
+                        view.attempt(token)
+                            .into_iter()
+                            .for_each(|attempt| _ = attempt.leased.get_or_insert(*moment));
+                    }
+                }
                 Happening::Stopped { token, .. } => view.stopped(*moment, *token),
                 Happening::Silenced(process) => view.silenced.push((*moment, *process)),
                 Happening::Dropped { id, end: (state, _) } | Happening::Final { id, end: Some(state) } => {
@@ -103,9 +123,22 @@ impl View {
     }
 
     fn stopped(&mut self, moment: Moment, token: Token) {
-        let attempt = self.attempts.iter_mut().rev().find(|attempt| attempt.token == token);
-        if let Some(attempt) = attempt {
+        if let Some(attempt) = self.attempt(token) {
             attempt.stopped.get_or_insert(moment);
         }
+    }
+
+    fn attempt(&mut self, token: Token) -> Option<&mut AttemptView> {
+        self.attempts.iter_mut().rev().find(|attempt| attempt.token == token)
+    }
+}
+
+/// The attempt that is on record with a lease from now on.
+pub fn leased(change: &Change) -> Option<Token> {
+    match change {
+        Change::Began { id, attempts, begun, .. } if begun.lease.is_some() => {
+            Some(Token { id: *id, epoch: begun.epoch, attempt: *attempts })
+        }
+        _ => None,
     }
 }

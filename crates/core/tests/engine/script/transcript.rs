@@ -122,6 +122,8 @@ impl World {
             }
             Answer::Amended(task) => format!("done, due t{}", due(task.wake_at)),
             Answer::Cancelled => "cancelled".to_owned(),
+            Answer::Prolonged => "prolonged".to_owned(),
+            Answer::Late => "late".to_owned(),
             Answer::Running { attempt } => format!("running #{attempt}"),
             Answer::Ended(state) => format!("ended {state:?}").to_lowercase(),
             Answer::NotFound => "not found".to_owned(),

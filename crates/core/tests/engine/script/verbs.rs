@@ -111,9 +111,7 @@ impl World {
         let (_, token) = self.attempt_of(line);
         let more = duration(line.get("for").expect("touch for how long?"));
         let partition = token.id.partition(self.partitions);
-        let now = self.clock.now();
-        let owner = self.owner_of(partition).expect("somebody owns it");
-        self.with(&owner, |node, out| node.ask(now, partition, Event::LeaseTouched(token, more), out));
+        self.ask(line, partition, format!("touch {}", line.first()), Ask::Touch(token, more));
     }
 
     fn amend(&mut self, line: &Line) {
