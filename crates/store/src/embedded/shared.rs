@@ -199,22 +199,25 @@ impl<C: ColdTier> Shared<C> {
                 of_tables.extend(row.as_ref().ok().filter(|_| lends).cloned());
             });
             let rows = merge::scan(slice, sealed.as_deref(), cold, (&from, &until), limit)?;
-            shared.lend(seen, &of_tables);
+            shared.lend(seen, sealed.as_deref(), of_tables);
             Ok(rows)
         })
         .await
     }
 
-    /// Remembers rows of the tables. What was written since they were seen lies in the layers above, unless a layer
-    /// has gone down meanwhile.
-    fn lend(&self, seen: Seen, of_tables: &[(Bytes, Bytes)]) {
+    /// Remembers rows of the tables. What was written since they were seen lies in the layers above; if one of these has
+    /// gone down meanwhile, it must be the one that was on its way then, which is known.
+    fn lend(&self, seen: Seen, sealed: Option<&Layer>, mut of_tables: Vec<(Bytes, Bytes)>) {
         if of_tables.is_empty() {
             return;
         }
         let mut layers = self.write();
-        if layers.gone_down == seen.gone_down {
-            layers.lent.note(of_tables);
+        match (layers.gone_down - seen.gone_down, sealed) {
+            (0, _) => {}
+            (1, Some(gone)) => of_tables.retain(|(key, _)| gone.get(&Key::from(&key[..])) == Said::Nothing),
+            _ => return,
         }
+        layers.lent.note(&of_tables);
     }
 
     /// How often the tables were read.
