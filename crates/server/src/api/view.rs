@@ -99,6 +99,27 @@ pub fn with_all(
     wire::Task { payload, payload_base64, http, handler, callback, retry, ..task }
 }
 
+/// The same without any of it.
+pub fn without_all(task: wire::Task) -> wire::Task {
+    wire::Task {
+        payload: None,
+        payload_base64: None,
+        http: None,
+        handler: None,
+        callback: None,
+        result: None,
+        retry: None,
+        ..task
+    }
+}
+
+/// How many bytes of a task are what it carries, as it is shown.
+pub fn bytes_carried(task: &wire::Task) -> usize {
+    let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.text().len());
+    let bytes = task.payload_base64.as_ref().map_or(0, |payload| payload.0.len());
+    json(&task.payload) + json(&task.result) + bytes
+}
+
 /// What a task carries: JSON as it is, anything else as base64.
 pub fn carried(payload: &Bytes) -> (Option<Json>, Option<wire::Base64>) {
     if payload.is_empty() {
