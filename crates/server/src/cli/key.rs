@@ -61,7 +61,7 @@ enum Deed {
   write     make, change and cancel tasks, queues, lanes and notifications
   work      reserve tasks, and report on them
   metrics   read /metrics, which counts over all namespaces
-  admin     everything, and keys of all namespaces besides; the first key must have it
+  admin     everything, and keys of all namespaces besides; the first key must have it, and not expire
 
 Example:
   export PUNCTUAL_KEY=$(punctual key add --name robot --scope work)")]
