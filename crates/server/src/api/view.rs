@@ -35,6 +35,7 @@ pub fn ended_task(ended: &EndedTask, state: wire::State, queue: &str, full: bool
         ended_at: Some(moment_of(end.at)),
         last_error: error.map(str::to_owned),
         result: full.then(|| result(&end.result)).flatten(),
+        revision: ended.revision(),
         ..shown(task, state, queue, full)
     }
 }
