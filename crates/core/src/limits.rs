@@ -35,6 +35,8 @@ pub struct Limits {
     pub past_grace: Duration,
     /// The largest payload, in bytes. At most [`Limits::PAYLOAD_HARD_MAX`].
     pub payload_max: usize,
+    /// One reserve gets no more tasks when those it has carry so many bytes.
+    pub reserved_bytes_max: usize,
     /// Requests that wait for an answer on this node; more are refused as overload.
     pub asked_max: usize,
     /// Hours of a queue's history that are dropped at once.
@@ -72,6 +74,7 @@ impl Default for Limits {
             crashes_max: 3,
             past_grace: Duration::from_secs(10),
             payload_max: 256 * 1024,
+            reserved_bytes_max: 8 * 1024 * 1024,
             asked_max: 10_000,
             prune_buckets_max: 8,
             prune_spread: Duration::from_secs(600),

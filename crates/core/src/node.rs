@@ -244,8 +244,8 @@ impl Node {
         self.start_what_may_start(now, out);
     }
 
-    /// Reserves tasks of a queue for a worker: each is granted like any other. Answers which attempts are to start; some
-    /// do so only when that is on record.
+    /// Reserves tasks of a queue for a worker, until they are enough or carry enough: each is granted like any other.
+    /// Answers which attempts are to start; some do so only when that is on record.
     pub fn reserve(
         &mut self,
         now: Now,
@@ -256,11 +256,17 @@ impl Node {
         if now.boot >= self.trusted_until {
             return Vec::new();
         }
-        let mut tokens = Vec::new();
-        for offer in self.gate.reserve(now, queue, max) {
+        let (mut tokens, mut bytes) = (Vec::new(), 0);
+        for _ in 0..max {
+            let Some(offer) = self.gate.reserve(now, queue) else { break };
             self.drive(now, offer.partition, Event::OfferGranted(offer, time_to_run), out);
-            let engine = self.engines.get(offer.partition);
-            tokens.extend(engine.and_then(|engine| engine.running(offer.key.seq)));
+            let Some(engine) = self.engines.get(offer.partition) else { continue };
+            let Some(token) = engine.running(offer.key.seq) else { continue };
+            tokens.push(token);
+            bytes += engine.carried(offer.key.seq);
+            if bytes >= self.settings.limits.reserved_bytes_max {
+                break;
+            }
         }
         tokens
     }

@@ -374,6 +374,11 @@ impl EndedTask {
     /// What a row of the history takes besides what its task carries and brought forth, about.
     const ROW_BYTES: usize = 128;
 
+    /// Its revision: the end counts as one more change than its row has seen.
+    pub fn revision(&self) -> u32 {
+        self.task.revision + 1
+    }
+
     /// How many bytes it takes in the history, about. All stores count alike, so that a budget means the same to each.
     pub fn kept_bytes(task: &Task, end: &End) -> u64 {
         let end_bytes = end.result.len() + end.error.as_ref().map_or(0, |error| error.len());

@@ -3,8 +3,8 @@
 //! What happens is seen only while the server runs, so that the tasks of earlier runs are counted once, in the
 //! background, in the order of pages. Meanwhile a cursor divides the rows: what changes before it changes the count, and
 //! what changes behind it will be met as it then is. What changes while a page is read counts as it was told, not as it
-//! was read. Until the cursor has reached the end, nothing is told
-//! ([decision 14](../../../docs/decisions/0014-counts.md)).
+//! was read. An attempt that an earlier run has left with a worker is met with its row. Until the cursor has reached the
+//! end, nothing is told ([decision 14](../../../docs/decisions/0014-counts.md)).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -178,10 +178,7 @@ impl Counts {
         let (id, is_reserved) = (attempt.token.id, attempt.spec.target == Target::Worker);
         let mut inner = self.inner();
         inner.stopped(id);
-        inner.running.insert(id, Running { is_reserved, row: attempt.was });
-        let counts = inner.queues.entry(id.queue).or_default();
-        *if is_reserved { &mut counts.reserved } else { &mut counts.running } += 1;
-        *counts.busy.of(attempt.was) += 1;
+        inner.runs(id, Running { is_reserved, row: attempt.was });
     }
 
     /// These changes are on stable storage.
@@ -269,6 +266,13 @@ impl Inner {
         }
     }
 
+    fn runs(&mut self, id: TaskId, running: Running) {
+        self.running.insert(id, running);
+        let counts = self.queues.entry(id.queue).or_default();
+        *if running.is_reserved { &mut counts.reserved } else { &mut counts.running } += 1;
+        *counts.busy.of(running.row) += 1;
+    }
+
     fn stopped(&mut self, id: TaskId) {
         let Some(Running { is_reserved, row }) = self.running.remove(&id) else { return };
         let counts = self.queues.entry(id.queue).or_default();
@@ -290,10 +294,16 @@ impl Inner {
     fn count(&mut self, page: &Page) {
         let moved = std::mem::take(&mut self.moved);
         for listed in &page.tasks {
-            if let Listed::Live(Task { id, state, .. }) = listed
-                && !moved.contains_key(id)
-            {
-                *self.rows(id.queue, *state) += 1;
+            let Listed::Live(task) = listed else { continue };
+            if moved.contains_key(&task.id) {
+                continue;
+            }
+            *self.rows(task.id.queue, task.state) += 1;
+            // An earlier run let it begin, and whoever has it may report yet.
+            let is_held = task.begun.is_some_and(|begun| begun.lease.is_some());
+            if is_held && !self.running.contains_key(&task.id) {
+                let is_reserved = task.spec.target == Target::Worker;
+                self.runs(task.id, Running { is_reserved, row: task.state });
             }
         }
         for (id, now) in moved {

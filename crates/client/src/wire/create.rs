@@ -7,6 +7,7 @@ use super::body::{self, BodyFault};
 use super::problem::Problem;
 #[cfg(feature = "openapi")]
 use super::schema::Id;
+use super::select::View;
 use super::task::{NewTask, Task};
 
 /// So many tasks fit into one batch.
@@ -74,6 +75,9 @@ pub struct CreateResult {
     /// The task's id, when no more was wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// `basic` if the task is shown without what it carries, although that was asked for: those before it carry too much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<View>,
     /// Why there is no task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,

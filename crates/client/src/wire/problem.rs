@@ -103,7 +103,8 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = if self.detail.is_empty() { &self.title } else { &self.detail };
         write!(f, "{text}")?;
-        for error in &self.errors {
+        // What the text says already of a field is not said again.
+        for error in self.errors.iter().filter(|error| !text.contains(&error.detail)) {
             write!(f, "; {}: {}", error.field, error.detail)?;
         }
         write!(f, " ({} {})", self.status, self.code)

@@ -71,9 +71,12 @@ impl Engine {
             Phase::Placed | Phase::Waiting(_) | Phase::Behind | Phase::HeldUp | Phase::Offered => {}
         }
         if entry.task.has_expired(now.wall) {
+            let ended = Answer::Ended(EndState::Expired);
+            // As if it had ended before it was asked for.
+            let answer = amend.outdated(entry.task.revision + 1).unwrap_or(ended);
             self.detach(slot, out);
             self.expire(now, slot, out);
-            return self.after.push(After::Answer(no, Answer::Ended(EndState::Expired)));
+            return self.after.push(After::Answer(no, answer));
         }
         if let Some(answer) = unchanged(now, &entry.task, &amend) {
             return out.push(Effect::Answer(no, answer));
@@ -185,10 +188,11 @@ impl Engine {
 
     /// What is dead can be tried again; what ended otherwise has ended.
     fn amend_ended(&mut self, now: Now, no: AskNo, ended: EndedTask, amend: &Amend, out: &mut Vec<Effect>) {
-        let EndedTask { mut task, end } = ended;
-        if let Some(answer) = amend.outdated(task.revision) {
+        let revision = ended.revision();
+        if let Some(answer) = amend.outdated(revision) {
             return out.push(Effect::Answer(no, answer));
         }
+        let EndedTask { mut task, end } = ended;
         if amend.amendment != Amendment::Retry || end.state != EndState::Dead {
             return out.push(Effect::Answer(no, Answer::Ended(end.state)));
         }
@@ -196,7 +200,7 @@ impl Engine {
         task.start_afresh();
         task.begun = None;
         task.parked = None;
-        task.revision += 1;
+        task.revision = revision + 1;
         task.wake_at = now.wall.max(self.windows.low_water(task.window()));
         self.step_aside(&task);
         self.changes.push(Change::Revived(task.clone()));

@@ -238,6 +238,11 @@ impl Engine {
         self.entries.find(seq).and_then(|slot| self.entries[slot].token())
     }
 
+    /// How many bytes this task carries, if it is in memory.
+    pub fn carried(&self, seq: Seq) -> usize {
+        self.entries.find(seq).map_or(0, |slot| self.entries[slot].task.spec.payload.len())
+    }
+
     /// What the next engine of this partition must know: the tasks that were being handled when it failed on this
     /// node, and how often. If this engine has just panicked, that counts.
     pub fn take_suspects(&mut self) -> BTreeMap<Seq, u16> {

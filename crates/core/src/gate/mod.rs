@@ -161,19 +161,15 @@ impl Gate {
         Some(Verdict::Grant(offer))
     }
 
-    /// Offers for a worker that asks for tasks of a queue, best first.
-    pub fn reserve(&mut self, now: Now, queue: QueueId, max: usize) -> Vec<Offer> {
-        let mut granted = Vec::new();
-        while granted.len() < max && !self.closed {
-            let Some(line) = self.lines.get_mut(&queue) else { break };
-            if !line.may_start(now, self.settings.queues.get(queue), self.settings.nodes) {
-                break;
-            }
-            let Some(offer) = line.for_workers.pop_first() else { break };
-            self.start(now, offer, false);
-            granted.push(offer);
+    /// The best offer for a worker that asks for a task of a queue.
+    pub fn reserve(&mut self, now: Now, queue: QueueId) -> Option<Offer> {
+        let line = self.lines.get_mut(&queue).filter(|_| !self.closed)?;
+        if !line.may_start(now, self.settings.queues.get(queue), self.settings.nodes) {
+            return None;
         }
-        granted
+        let offer = line.for_workers.pop_first()?;
+        self.start(now, offer, false);
+        Some(offer)
     }
 
     /// An attempt that an earlier owner let through may still run: it counts, but takes no slot of this node.

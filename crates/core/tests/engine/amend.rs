@@ -495,8 +495,8 @@ fn whatever_is_asked_of_another_revision_is_refused() {
         2   run a if_revision=1
         2   run a if_revision=2
         3   fail a
-        4   retry a if_revision=1
         4   retry a if_revision=2
+        4   retry a if_revision=3
         5   cancel a if_revision=1
         ",
         "
@@ -510,11 +510,41 @@ fn whatever_is_asked_of_another_revision_is_refused() {
         2 answer run a: outdated, revision 2
         2 answer run a: running #1
         3 give up a
-        4 answer retry a: outdated, revision 2
+        4 answer retry a: outdated, revision 3
         4 revive a
         4 answer retry a: done, due t4
         4 start a #2
-        5 answer cancel a: outdated, revision 3
+        5 answer cancel a: outdated, revision 4
+        ",
+    );
+}
+
+#[test]
+fn an_end_is_a_change_that_whoever_names_a_revision_hears_of() {
+    check(
+        "
+        queue q
+        0   accept a due=10
+        0   accept b due=10 expires=15
+        0   accept parked due=1 expires=5 handler=x
+        1   cancel a if_revision=1
+        2   cancel a if_revision=1
+        2   cancel a if_revision=2
+        6   cancel parked if_revision=2
+        11  fail b
+        16  cancel b if_revision=2
+        ",
+        "
+        1 cancel a
+        1 answer cancel a: cancelled
+        2 answer cancel a: outdated, revision 2
+        2 answer cancel a: ended cancelled
+        6 expire parked
+        6 answer cancel parked: outdated, revision 3
+        10 start b #1
+        11 postpone b to t15
+        15 expire b
+        16 answer cancel b: outdated, revision 3
         ",
     );
 }

@@ -14,6 +14,7 @@ use super::ask::{self, Asker, Full, refuse_dots, surroundings, wants_minimal};
 use super::draft::{Drafted, Drafter, Surroundings};
 use super::failure::Failure;
 use super::lines;
+use super::list::FULL_BYTES;
 use super::once::{has_key, once, refuse_too_many_to_keep};
 use super::reply::{json, tagged};
 use super::view;
@@ -198,15 +199,24 @@ pub async fn schedule_many(
         }
     }
     let scheduled = scheduler.schedule_many(tasks).await;
+    let mut bytes = 0;
     for ((place, preview), scheduled) in previews.into_iter().zip(scheduled) {
         results[place] = match scheduled {
             Ok(Scheduled::New(id)) if minimal => {
                 CreateResult { status: 201, id: Some(id.to_string()), ..CreateResult::default() }
             }
-            Ok(scheduled) => match answered(scheduler, scheduled, preview, full).await {
-                Ok((status, task)) => done(status, task, minimal),
-                Err(failure) => failed(failure),
-            },
+            Ok(scheduled) => {
+                let fits = bytes < FULL_BYTES;
+                let preview = if fits { preview } else { view::without_all(preview) };
+                match answered(scheduler, scheduled, preview, full && fits).await {
+                    Ok((status, task)) => {
+                        bytes += view::bytes_carried(&task);
+                        let view = (full && !fits && !minimal).then_some(wire::View::Basic);
+                        CreateResult { view, ..done(status, task, minimal) }
+                    }
+                    Err(failure) => failed(failure),
+                }
+            }
             Err(error) => failed(error.into()),
         };
     }

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
-use punctual::Error;
+use punctual::{Error, Refusal};
 use punctual_client::wire::{BodyFault, Problem};
 
 /// Seconds after which a request that met overload may be made again.
@@ -114,6 +114,10 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let detail = match &error {
+            // What the library calls otherwise.
+            Error::Refused(Refusal::BadSetting { what: "running_max", hint }) => {
+                format!("concurrency {hint}")
+            }
             Error::Store(cause) => format!("{error}: {cause}"),
             Error::Payload(cause) => cause.to_string(),
             _ => error.to_string(),

@@ -22,7 +22,7 @@ const PAGE_MAX: u32 = 1_000;
 const PROBLEMS_MAX: usize = 100;
 /// A page that shows what its tasks carry ends after so many bytes of it. Tasks are read so many at a time at least,
 /// which bounds how much more it can be.
-const FULL_BYTES: usize = 8 * 1024 * 1024;
+pub const FULL_BYTES: usize = 8 * 1024 * 1024;
 const FULL_PIECE: usize = 16;
 
 /// Where a page begins: among those that have not ended, or among those that have.
@@ -148,6 +148,20 @@ impl Listing {
         Ok((views, next))
     }
 
+    /// A page to be shown, with what its tasks carry or without.
+    async fn shown_page(
+        &self,
+        scheduler: &Scheduler,
+        cursor: Option<Cursor>,
+        limit: usize,
+        full: bool,
+    ) -> Result<(Vec<TaskView>, Option<Cursor>), Failure> {
+        match full {
+            true => self.page_of_bytes(scheduler, cursor, limit).await,
+            false => self.page(scheduler, cursor, limit).await,
+        }
+    }
+
     /// A page that is shown with what its tasks carry, which may be a megabyte each: it ends when there is enough of it.
     async fn page_of_bytes(
         &self,
@@ -219,10 +233,7 @@ pub async fn list(asker: Asker, Query(query): Query<wire::TaskQuery>) -> Result<
     let (limit, full) = (page_limit(query.limit)?, query.view == Some(wire::View::Full));
     let cursor = Cursor::given(query.cursor.as_deref())?;
     let listing = Listing::of(&query.into_filter())?;
-    let (views, next) = match full {
-        true => listing.page_of_bytes(&asker.scheduler, cursor, limit).await?,
-        false => listing.page(&asker.scheduler, cursor, limit).await?,
-    };
+    let (views, next) = listing.shown_page(&asker.scheduler, cursor, limit, full).await?;
     let next = next.map(Cursor::text);
     let tasks = views.iter().filter_map(|found| shown(&asker.scheduler, found, full)).collect();
     Ok(json(StatusCode::OK, &wire::TaskPage { tasks, next }))
@@ -230,6 +241,13 @@ pub async fn list(asker: Asker, Query(query): Query<wire::TaskQuery>) -> Result<
 
 fn shown(scheduler: &Scheduler, found: &TaskView, full: bool) -> Option<wire::Task> {
     view::task(found, &scheduler.queue_of(found.found.id())?, full)
+}
+
+/// The next tasks of a queue, with all that they carry.
+pub async fn next_of(scheduler: &Scheduler, queue: &str, limit: usize) -> Result<Vec<wire::Task>, Failure> {
+    let listing = Listing { live: Some(Filter::live().queue(queue)), ended: None, state: None };
+    let (views, _) = listing.shown_page(scheduler, None, limit, true).await?;
+    Ok(views.iter().filter_map(|found| view::task(found, queue, true)).collect())
 }
 
 /// A page of the lanes whose head waits for a person.
@@ -242,7 +260,7 @@ pub async fn blocked_heads(
 ) -> Result<(Vec<wire::Task>, Option<String>), Failure> {
     let state = Some(wire::State::Blocked);
     let listing = Listing::of(&wire::Filter { queue, state, ..wire::Filter::default() })?;
-    let (views, next) = listing.page(scheduler, Cursor::given(cursor)?, limit).await?;
+    let (views, next) = listing.shown_page(scheduler, Cursor::given(cursor)?, limit, full).await?;
     let tasks = views.iter().filter_map(|found| shown(scheduler, found, full)).collect();
     Ok((tasks, next.map(Cursor::text)))
 }

@@ -81,15 +81,17 @@ fn routes() -> Routes {
         .route("/openapi.json", get(pages::openapi))
 }
 
+/// A head has more bytes than it may.
+pub fn head_too_large(head_max: usize) -> Failure {
+    Failure::new("head_too_large", format!("{} KiB is the most that a head may have", head_max / KIB))
+}
+
 /// What happens around every request, in one layer: each would cost a few allocations of its own.
 async fn surround(State(app): State<App>, request: Request, next: Next) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let head_max = app.access().limits.head_max;
     let mut response = match verbs::refuse(&request) {
-        _ if head_size(&request) > head_max => {
-            let detail = format!("{} KiB is the most that a head may have", head_max / KIB);
-            Failure::new("head_too_large", detail).into_response()
-        }
+        _ if head_size(&request) > head_max => head_too_large(head_max).into_response(),
         _ if uri.path().contains('%') && !is_text(uri.path()) => Failure::no_such_path().into_response(),
         Some(refused) => refused,
         None => door(&app, request, next).await,

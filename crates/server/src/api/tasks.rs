@@ -90,9 +90,7 @@ pub async fn act(
 /// Tries a task again that has failed. One that only waits for its time must not start before it.
 pub async fn retry(scheduler: &Scheduler, id: TaskId, expected: &Expected) -> Result<Task, Failure> {
     let view = scheduler.find(id).await?.ok_or(Error::NotFound)?;
-    if let Some(revision) = revision_of(&view).filter(|it| !expected.allows(Some(u64::from(*it)))) {
-        return Err(Error::Outdated { revision }.into());
-    }
+    refuse_outdated(&view, expected)?;
     match view.state() {
         TaskState::Scheduled => {
             let detail = "it waits for its time: to make it due now, use `:run`";
@@ -102,12 +100,17 @@ pub async fn retry(scheduler: &Scheduler, id: TaskId, expected: &Expected) -> Re
     }
 }
 
-/// `None` if no more than its end is remembered.
-fn revision_of(view: &TaskView) -> Option<u32> {
-    match &view.found {
-        Found::Live(task) => Some(task.revision),
-        Found::Ended(ended) => Some(ended.task.revision),
-        Found::Forgotten { .. } => None,
+/// Before anything else is said about a task, it must be as it is expected.
+fn refuse_outdated(view: &TaskView, expected: &Expected) -> Result<(), Failure> {
+    let revision = match &view.found {
+        Found::Live(task) => task.revision,
+        Found::Ended(ended) => ended.revision(),
+        // No more than its end is remembered.
+        Found::Forgotten { .. } => return Ok(()),
+    };
+    match expected.allows(Some(u64::from(revision))) {
+        true => Ok(()),
+        false => Err(Error::Outdated { revision }.into()),
     }
 }
 
@@ -166,6 +169,7 @@ pub async fn patch(
     let zone = patch.timezone.clone();
     let at = due(scheduler.now(), patch.at.as_ref(), patch.delay.map(Into::into), zone.as_deref())?;
     let (_, view) = look(scheduler, id, false).await?;
+    refuse_outdated(&view, &expected)?;
     let task = match view.found {
         Found::Live(task) => task,
         Found::Ended(ended) => return Err(Error::Ended(ended.end.state).into()),
@@ -173,9 +177,6 @@ pub async fn patch(
     };
     if let Some(attempt) = view.running {
         return Err(Error::Running { attempt }.into());
-    }
-    if !expected.allows(Some(u64::from(task.revision))) {
-        return Err(Error::Outdated { revision: task.revision }.into());
     }
     let spec = patched(&app, asker.scheduler.namespace(), &task.spec, patch)?;
     let is_changed = spec != *task.spec;

@@ -35,6 +35,7 @@ pub fn ended_task(ended: &EndedTask, state: wire::State, queue: &str, full: bool
         ended_at: Some(moment_of(end.at)),
         last_error: error.map(str::to_owned),
         result: full.then(|| result(&end.result)).flatten(),
+        revision: ended.revision(),
         ..shown(task, state, queue, full)
     }
 }
@@ -97,6 +98,27 @@ pub fn with_all(
     let (payload, payload_base64) = carried(payload);
     let retry = policy.map(retry);
     wire::Task { payload, payload_base64, http, handler, callback, retry, ..task }
+}
+
+/// The same without any of it.
+pub fn without_all(task: wire::Task) -> wire::Task {
+    wire::Task {
+        payload: None,
+        payload_base64: None,
+        http: None,
+        handler: None,
+        callback: None,
+        result: None,
+        retry: None,
+        ..task
+    }
+}
+
+/// How many bytes of a task are what it carries, as it is shown.
+pub fn bytes_carried(task: &wire::Task) -> usize {
+    let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.text().len());
+    let bytes = task.payload_base64.as_ref().map_or(0, |payload| payload.0.len());
+    json(&task.payload) + json(&task.result) + bytes
 }
 
 /// What a task carries: JSON as it is, anything else as base64.

@@ -19,7 +19,7 @@ use super::create::refuse_too_many;
 use super::draft::{after, moment_of};
 use super::expected::Expected;
 use super::failure::Failure;
-use super::list::page_limit;
+use super::list::{next_of, page_limit};
 use super::reply::json;
 use super::tasks::retry;
 use super::view;
@@ -74,10 +74,7 @@ pub async fn peek(
     Query(query): Query<wire::PeekQuery>,
 ) -> Result<Response, Failure> {
     let limit = page_limit(query.limit.or(Some(1)))?;
-    let scheduler = &asker.scheduler;
-    let page = scheduler.list(&punctual::Filter::live().queue(&queue), None, limit).await?;
-    let views = scheduler.views(page.tasks).await?;
-    let tasks = views.iter().filter_map(|found| view::task(found, &queue, true)).collect();
+    let tasks = next_of(&asker.scheduler, &queue, limit).await?;
     Ok(json(StatusCode::OK, &wire::TaskPage { tasks, next: None }))
 }
 

@@ -61,7 +61,7 @@ enum Deed {
   write     make, change and cancel tasks, queues, lanes and notifications
   work      reserve tasks, and report on them
   metrics   read /metrics, which counts over all namespaces
-  admin     everything, and keys of all namespaces besides; the first key must have it
+  admin     everything, and keys of all namespaces besides; the first key must have it, and not expire
 
 Example:
   export PUNCTUAL_KEY=$(punctual key add --name robot --scope work)")]
@@ -76,7 +76,7 @@ struct Add {
     #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
     scopes: Vec<Scope>,
     /// Until when it is good: `in 90d`, `2027-01-01` [default: for ever]
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, alias = "expires-at", value_name = "WHEN")]
     expires: Option<String>,
     /// How many requests it may make in a second [default: as the server says]
     #[arg(long, value_name = "N")]

@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod clock;
 mod config;
+mod flags;
 mod folder;
 mod hold;
 mod human_time;

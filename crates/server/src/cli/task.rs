@@ -38,7 +38,7 @@ pub enum Task {
     /// Lists tasks
     List(List),
     /// Cancels tasks, by id or by filter
-    Cancel(change::Change),
+    Cancel(change::Cancel),
     /// Moves tasks to another time, by id or by filter
     Move(change::Move),
     /// Makes tasks due now, by id or by filter
@@ -65,7 +65,7 @@ impl Task {
             Task::Add(add) => add.run(remote).await,
             Task::Get { id } => get(remote, &id).await,
             Task::List(list) => list.run(remote).await,
-            Task::Cancel(tasks) => tasks.run(remote, change::Verb::Cancel).await,
+            Task::Cancel(tasks) => tasks.run(remote).await,
             Task::Run(tasks) => tasks.run(remote, change::Verb::Run).await,
             Task::Retry(tasks) => tasks.run(remote, change::Verb::Retry).await,
             Task::Move(tasks) => tasks.run(remote).await,

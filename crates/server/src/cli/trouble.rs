@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use punctual_client::wire::Problem;
 use serde_json::json;
 
+use super::flags::{flag_of, said_here};
+
 /// The exit codes, for `--help`.
 pub const EXIT_CODES: &str = "Exit codes:
   0  it is done
@@ -124,12 +126,12 @@ impl Trouble {
 
     fn refused(problem: Box<Problem>) -> Trouble {
         let exit = if problem.status == 404 { Exit::NotThere } else { Exit::Refused };
-        let mut text =
-            if problem.detail.is_empty() { problem.title.to_string() } else { problem.detail.to_string() };
+        let said = if problem.detail.is_empty() { &problem.title } else { &problem.detail };
+        let mut text = said_here(said);
         for fault in &problem.errors {
             // What is said already about the only field is not said again.
-            if !text.contains(&fault.detail) {
-                text = format!("{text}\n  {}: {}", fault.field, fault.detail);
+            if !said.contains(&fault.detail) {
+                text = format!("{text}\n  {}: {}", flag_of(&fault.field), fault.detail);
             }
         }
         Trouble { code: problem.code.to_string(), problem: Some(problem), ..Trouble::new(exit, text) }

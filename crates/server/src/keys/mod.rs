@@ -301,14 +301,24 @@ impl Keys {
             return field("id", "there are 100,000 keys, which is the most");
         }
         let is_admin = |key: &Key| key.is_good(now) && key.scopes.has(Scope::Admin);
-        if !new.scopes.has(Scope::Admin) && !keys.iter().any(|known| is_admin(&known.key)) {
+        if keys.iter().any(|known| is_admin(&known.key)) {
+            return Ok(());
+        }
+        if !new.scopes.has(Scope::Admin) {
             return field(
                 "scopes",
                 "the first key must have the scope `admin`: from then on nobody gets in without a key, and nobody \
                  could make another",
             );
         }
-        Ok(())
+        match new.expires_at {
+            None => Ok(()),
+            Some(_) => field(
+                "expires_at",
+                "the first key must not expire: nobody could make another then. Make one that does not, keep it safe, \
+                 and with it one that does",
+            ),
+        }
     }
 
     async fn change(

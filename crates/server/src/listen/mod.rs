@@ -1,6 +1,7 @@
 //! Connections: taken up to a limit, each bounded in time and size, and served until the server stops.
 
 mod files;
+mod full_head;
 mod patience;
 mod tls;
 mod turned_away;

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::full_head::{Instead, is_bare};
 use crate::limits::Limits;
 use crate::units::{KIB, MIB};
 
@@ -75,6 +76,9 @@ pub struct Patient<S> {
     taken_max: Duration,
     /// Only while an answer is not taken.
     stuck: Option<Pin<Box<Sleep>>>,
+    head_max: usize,
+    /// Only for a head that does not fit: what is said in place of what hyper says.
+    instead: Option<Instead>,
     /// Only once all is said: until when the rest is listened to, and how much of it was heard.
     rest: Option<(Pin<Box<Sleep>>, usize)>,
 }
@@ -83,8 +87,19 @@ impl<S> Patient<S> {
     /// That stream. Whoever answers its requests tells of each step.
     pub fn new(stream: S, progress: Progress, limits: &Limits) -> Patient<S> {
         let (head_timeout, taken_max) = (limits.head_timeout, limits.idle_max);
-        let (late, stuck, rest) = (None, None, None);
-        Patient { stream, progress, steps: 0, head_timeout, has_begun: false, late, taken_max, stuck, rest }
+        Patient {
+            stream,
+            progress,
+            steps: 0,
+            head_timeout,
+            has_begun: false,
+            late: None,
+            taken_max,
+            stuck: None,
+            head_max: limits.head_max,
+            instead: None,
+            rest: None,
+        }
     }
 }
 
@@ -165,12 +180,27 @@ impl<S: AsyncRead + Unpin> Patient<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Patient<S> {
+    /// Says more than hyper does of a head that does not fit. `None` if that is not what it is about to say.
+    fn poll_instead(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Poll<io::Result<()>>> {
+        if self.instead.is_none() && is_bare(bytes) {
+            self.instead = Some(Instead::new(self.head_max));
+            self.progress.leave_unread();
+        }
+        let written = self.instead.as_mut()?.poll_write(&mut self.stream, context);
+        Some(self.written(context, written))
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Some(written) = self.poll_instead(context, bytes) {
+            return written.map_ok(|()| bytes.len());
+        }
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.written(context, written)
     }
@@ -180,6 +210,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let first = pieces.first().map_or(&[][..], |piece| &**piece);
+        if let Some(written) = self.poll_instead(context, first) {
+            return written.map_ok(|()| pieces.iter().map(|piece| piece.len()).sum());
+        }
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
         self.written(context, written)
     }

@@ -20,11 +20,15 @@ static ANSWER: LazyLock<String> = LazyLock::new(answer);
 fn answer() -> String {
     let detail =
         "as many connections are open as this server takes: close those that you do not need, and try again";
-    let Failure(problem) = Failure::new("connections_full", detail);
+    last_answer("503 Service Unavailable\r\nretry-after: 1", Failure::new("connections_full", detail))
+}
+
+/// The last thing that is said on a connection, as it goes over the wire: a status, with more headers if there are, and
+/// why.
+pub fn last_answer(status: &str, Failure(problem): Failure) -> String {
     let body = serde_json::to_string(&problem).unwrap_or_default();
     format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
 }

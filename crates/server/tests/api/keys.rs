@@ -183,6 +183,7 @@ async fn keys_that_would_lock_everybody_out_are_refused() {
         (r#"{"scopes": ["admin"], "namespace": "a/b"}"#, "namespace"),
         (r#"{"scopes": ["admin"], "name": ""}"#, "name"),
         (r#"{"scopes": ["admin"], "expires_at": "2001-01-01T00:00:00Z"}"#, "expires_at"),
+        (r#"{"scopes": ["admin"], "expires_at": "2999-01-01T00:00:00Z"}"#, "expires_at"),
         (r#"{"scopes": ["admin"], "requests_per_second": 0}"#, "requests_per_second"),
         (r#"{"scopes": ["admin", "fly"]}"#, "scopes[1]"),
         (r#"{"scope": ["admin"]}"#, "scope"),

@@ -100,8 +100,20 @@ async fn tasks_are_counted_as_they_come_and_go_and_after_a_restart() {
         (&json!(1), &json!(10)),
         "{counted}"
     );
+    // What workers hold was counted among those that wait, as if nobody had it.
     let world = World::on(world.stop().await).await;
-    assert_eq!(stats_when_counted(&world).await["waiting"], left, "what an earlier run left is counted, too");
+    let counted = stats_when_counted(&world).await;
+    assert_eq!(
+        (&counted["waiting"], &counted["tasks"]["reserved"]),
+        (&json!(left - held), &json!(held)),
+        "what an earlier run left is counted, too"
+    );
+    for reserved in &reserved[1..] {
+        let (id, ack) = (reserved["id"].as_str().unwrap(), json!({"token": reserved["token"]}).to_string());
+        assert_eq!(world.ask("POST", &format!("/v1/tasks/{id}/ack"), &ack).await.status, 200);
+    }
+    let counted = stats_when_counted(&world).await;
+    assert_eq!((&counted["waiting"], &counted["tasks"]["reserved"]), (&json!(left - held), &json!(0)));
 }
 
 async fn stats_when_counted(world: &World) -> serde_json::Value {

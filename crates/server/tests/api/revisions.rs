@@ -133,3 +133,40 @@ async fn whoever_names_a_revision_takes_no_other_with_it() {
     let run = world.ask_with("POST", &format!("{path}:run"), &[("if-match", "\"1\"")], b"").await.json();
     assert_eq!(run["revision"], 2, "comparing costs no change of its own");
 }
+
+#[tokio::test]
+async fn a_revision_is_looked_at_before_the_state() {
+    let world = World::new().await;
+    world.ask("POST", "/v1/queues/q/tasks", "{}").await;
+    let reserved = world.ask("POST", "/v1/queues/q/reserve", r#"{"wait": "10s"}"#).await.json();
+    let path = format!("/v1/tasks/{}", reserved["tasks"][0]["id"].as_str().unwrap());
+    let patch = async |tag: &str| {
+        let patched = world.ask_with("PATCH", &path, &[("if-match", tag)], br#"{"delay": "2h"}"#).await;
+        patched.problem()
+    };
+    let (changed, refused) = ((412, "task_changed".to_owned()), |code: &str| (409, code.to_owned()));
+    assert_eq!(patch("\"7\"").await, changed, "it runs");
+    assert_eq!(patch("\"1\"").await, refused("task_running"));
+    let token = serde_json::json!({"token": reserved["tasks"][0]["token"]}).to_string();
+    world.ask("POST", &format!("{path}/ack"), &token).await;
+    assert_eq!(patch("\"7\"").await, changed, "it has ended");
+    assert_eq!(patch("\"1\"").await, changed, "that is a change");
+    assert_eq!(patch("\"2\"").await, refused("task_ended"));
+    assert_eq!(patch("*").await, refused("task_ended"));
+}
+
+#[tokio::test]
+async fn a_cancelled_task_has_another_tag() {
+    let world = World::new().await;
+    let (path, task) = make(&world).await;
+    assert_eq!(task["revision"], 1);
+    let delete = async |tag: &str| world.ask_with("DELETE", &path, &[("if-match", tag)], b"").await;
+    assert_eq!(delete("\"1\"").await.status, 200);
+    let after = world.ask("GET", &path, "").await;
+    assert_eq!((&after.json()["state"], &after.json()["revision"]), (&"cancelled".into(), &2.into()));
+    assert!(after.head.contains("etag: \"2\""), "{}", after.head);
+    assert_eq!(delete("\"1\"").await.problem(), (412, "task_changed".to_owned()));
+    assert_eq!(delete("\"2\"").await.problem(), (409, "task_ended".to_owned()));
+    let listed = world.ask("GET", "/v1/tasks?state=cancelled", "").await.json();
+    assert_eq!(listed["tasks"][0]["revision"], 2);
+}

@@ -163,3 +163,52 @@ async fn a_page_with_payloads_ends_when_there_is_enough_of_it() {
     let all = world.ask("GET", "/v1/tasks?limit=1000", "").await.json();
     assert_eq!(all["tasks"].as_array().unwrap().len(), 75, "what is not shown does not count");
 }
+
+/// Forty tasks of a quarter of a megabyte each, ten megabytes in all.
+async fn make_forty_large(world: &World) {
+    let large = |number: usize| json!({"payload": "x".repeat(250_000), "unique_key": number.to_string(), "at": "2020-01-01T00:00:00Z"});
+    let made = world.ask("PUT", "/v1/queues/q", r#"{"past": "run_now"}"#).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    for first in [0, 20] {
+        let batch = json!({"tasks": (first..first + 20).map(large).collect::<Vec<_>>()}).to_string();
+        assert_eq!(world.ask("POST", TASKS, &batch).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_reserve_gets_no_more_than_fits_and_leaves_the_rest() {
+    // A thousand payloads of a quarter of a megabyte were one answer.
+    let world = World::new().await;
+    make_forty_large(&world).await;
+    let peeked = world.ask("GET", "/v1/queues/q/peek?limit=1000", "").await;
+    assert!(peeked.body.len() < 12 * 1024 * 1024, "{} bytes", peeked.body.len());
+    let mut seen = Vec::new();
+    while seen.len() < 40 {
+        let reserved = world.ask("POST", "/v1/queues/q/reserve", r#"{"max": 1000, "wait": "10s"}"#).await;
+        assert!(reserved.body.len() < 9 * 1024 * 1024, "{} bytes", reserved.body.len());
+        for task in reserved.json()["tasks"].as_array().unwrap() {
+            assert_eq!(task["attempt"], 1, "{task}");
+            seen.push(task["id"].as_str().unwrap().to_owned());
+        }
+    }
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 40);
+}
+
+#[tokio::test]
+async fn a_batch_shows_no_more_than_fits_and_says_so() {
+    let world = World::new().await;
+    make_forty_large(&world).await;
+    let small = |number: usize| json!({"unique_key": number.to_string(), "at": "2020-01-01T00:00:00Z", "on_conflict": "keep"});
+    let batch = json!({"tasks": (0..40).map(small).collect::<Vec<_>>()}).to_string();
+    let answer = world.ask("POST", &format!("{TASKS}?view=full"), &batch).await;
+    assert!(answer.body.len() < 9 * 1024 * 1024, "{} bytes", answer.body.len());
+    let results = answer.json()["results"].as_array().unwrap().clone();
+    for (number, result) in results.iter().enumerate() {
+        assert_eq!((&result["status"], result["task"]["id"].is_string()), (&json!(200), true), "{number}");
+        assert_eq!(result["task"].get("payload").is_none(), result["view"] == "basic", "{number}");
+    }
+    assert!(results[0]["task"]["payload"].is_string());
+    assert_eq!(results[39]["view"], "basic");
+}

@@ -91,6 +91,44 @@ fn many_tasks_are_changed_by_filter() {
 }
 
 #[test]
+fn all_tasks_are_cancelled_only_by_whoever_means_it() {
+    let server = Server::start();
+    for queue in ["a", "a", "b"] {
+        server.run(&["task", "add", queue, "--delay", "1h"]).with(0);
+    }
+    let said = server.run(&["task", "cancel", "--all"]).with(2);
+    assert!(said.err.contains("3 tasks") && said.err.contains("--yes"), "{said:#?}");
+    let dry = server.run(&["task", "cancel", "--all", "--dry-run"]).line();
+    assert_eq!(dry, "3 tasks would be cancelled.");
+    assert_eq!(server.run(&["task", "cancel", "--queue", "b"]).line(), "1 task cancelled.");
+    assert_eq!(server.run(&["task", "cancel", "--all", "--yes"]).line(), "2 tasks cancelled.");
+}
+
+#[test]
+fn what_is_refused_names_the_flag_that_was_typed() {
+    let server = Server::start();
+    for (typed, said) in [
+        (&["queue", "set", "q", "--concurrency", "0"][..], "--concurrency must not be zero"),
+        (&["queue", "set", "q", "--rate", "0/s"], "--rate must not be zero"),
+        (&["queue", "set", "q", "--secret", "x"], "--secret: "),
+        (&["task", "add", "q", "--at", "2001-01-01 9:00"], "`punctual queue set QUEUE --past run_now`"),
+        (&["task", "add", "q", "--url", "ftp://x"], "--url: "),
+        (&["key", "add", "--scope", "admin", "--expires", "in 90d"], "--expires-at: the first key must not"),
+    ] {
+        let refused = server.run(typed).with(1);
+        assert!(refused.err.contains(said), "{refused:#?}");
+    }
+    let id = server.run(&["task", "add", "q", "--delay", "1h"]).line();
+    let refused = server.run(&["task", "retry", &id]).with(1);
+    assert!(refused.err.contains("`punctual task run`"), "{refused:#?}");
+    let problem = server.run(&["queue", "set", "q", "--concurrency", "0", "--json"]).with(1);
+    assert!(
+        problem.err.contains("\"concurrency must not be zero"),
+        "programs read the API's words: {problem:#?}"
+    );
+}
+
+#[test]
 fn a_queue_is_made_changed_paused_and_deleted() {
     let server = Server::start();
     let set = ["queue", "set", "q", "--concurrency", "5", "--rate", "100/s", "--timeout", "1m", "--json"];
@@ -131,11 +169,20 @@ fn tasks_come_as_lines_and_one_that_is_refused_spoils_no_other() {
         said.err.contains("task 3: dealy: unknown field \"dealy\", did you mean \"delay\"?"),
         "{said:#?}"
     );
+    assert_eq!(said.err.matches("unknown field").count(), 1, "once is enough: {said:#?}");
     assert!(said.err.contains("2 of 4 tasks were refused"), "{said:#?}");
     let said = server.run_with(&["task", "add", "q", "--ndjson", "-", "--json"], "{}\n").with(0);
     assert_eq!(said.json()["status"], 201);
     server.run(&["task", "add", "q", "--ndjson", "/no/such/file"]).with(2);
     server.run(&["task", "add", "q", "--ndjson", "-", "--lane", "l"]).with(2);
+}
+
+#[test]
+fn whoever_adds_a_task_that_no_server_runs_is_told() {
+    let server = Server::start();
+    let said = server.run(&["task", "add", "q", "--handler", "typo"]).with(0);
+    assert!(said.err.contains("no server runs handlers"), "{said:#?}");
+    assert_eq!(server.run(&["task", "add", "q"]).with(0).err, "");
 }
 
 /// Whoever gives a task its name must not rule the terminal of whoever lists it.

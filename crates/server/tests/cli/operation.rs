@@ -45,7 +45,7 @@ fn notifications_are_set_shown_and_deleted() {
         "task.dead,lateness",
     ];
     let said = server.run(&set).with(1);
-    assert!(said.err.contains("lateness_over"), "{said:#?}");
+    assert!(said.err.contains("--lateness-over"), "{said:#?}");
     let set = [&set[..], &["--lateness-over", "30s", "--queue", "mail", "--json"]].concat();
     let made = server.run(&set).with(0).json();
     assert_eq!((&made["name"], &made["lateness_over"]), (&"ops".into(), &"PT30S".into()));

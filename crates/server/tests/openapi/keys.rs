@@ -10,7 +10,7 @@ pub fn all() -> Vec<Operation> {
 }
 
 fn add() -> Operation {
-    let about = "The first key must have the scope `admin`; from then on nobody gets in without one.";
+    let about = "The first key must have the scope `admin`, and must not expire; from then on nobody gets in without one.";
     Operation::new("post", "/v1/keys", "addKey", "Make a key", about)
         .body::<wire::NewKey>(false)
         .answers::<wire::MadeKey>(201, "The key, and its secret: it is not shown again.")

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use punctual_client::wire::{Base64, Http, Json, NewTask, OnConflict, Retry, Span};
+use punctual_client::wire::{Base64, Http, Json, NewTask, OnConflict, Retry, Span, TargetKind};
 
 use super::add_lines::add_lines;
 use crate::cli::Outcome;
@@ -148,6 +148,11 @@ impl Add {
         }
         if !made.is_new {
             eprintln!("the task was there already (same unique key, lane and time)");
+        }
+        if made.task.target == TargetKind::Handler && !made.task.state.has_ended() {
+            eprintln!(
+                "no server runs handlers: it waits for a program that embeds Punctual and has this one"
+            );
         }
         print(&made.task.id)
     }

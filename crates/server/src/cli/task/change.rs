@@ -28,6 +28,16 @@ pub struct Change {
     all: bool,
 }
 
+/// Which tasks are to be cancelled.
+#[derive(Args)]
+pub struct Cancel {
+    /// With --all: yes, cancel all of them
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    tasks: Change,
+}
+
 /// Which tasks are to be moved, and where to.
 #[derive(Args)]
 pub struct Move {
@@ -88,8 +98,20 @@ impl Change {
             }
             return Ok(());
         }
+        let sum = self.by_filter(remote, &client, verb, self.dry_run).await?;
+        report(remote, &sum, self.dry_run, verb.done())
+    }
+
+    /// Does it to all that the filters find, page by page.
+    async fn by_filter(
+        &self,
+        remote: &Remote,
+        client: &Client,
+        verb: Verb,
+        dry_run: bool,
+    ) -> Result<Changed, Trouble> {
         let filter = self.filters.query(&Here::system())?.into_filter();
-        let mut by = ByFilter { filter, dry_run: self.dry_run, ..ByFilter::default() };
+        let mut by = ByFilter { filter, dry_run, ..ByFilter::default() };
         let mut sum = Changed::default();
         loop {
             let page = match verb {
@@ -99,9 +121,23 @@ impl Change {
             };
             by.cursor = add_up(remote, &mut sum, page)?;
             if by.cursor.is_none() {
-                return report(remote, &sum, self.dry_run, verb.done());
+                return Ok(sum);
             }
         }
+    }
+}
+
+impl Cancel {
+    /// Cancels each; all of them only if that is really meant.
+    pub async fn run(self, remote: &Remote) -> Outcome {
+        let Cancel { yes, tasks } = self;
+        if tasks.is_by_id()? || !tasks.all || yes || tasks.dry_run {
+            return tasks.run(remote, Verb::Cancel).await;
+        }
+        let found = tasks.by_filter(remote, &remote.client()?, Verb::Cancel, true).await?;
+        let text =
+            format!("this would cancel what waits, in all queues: {}", words::count(found.matched, "task"));
+        Err(Trouble::usage(text).hint("if that is what you want, say it with --yes"))
     }
 }
 
