@@ -13,7 +13,7 @@ use super::enqueue::create;
 use crate::report::{Row, Unit, median};
 use crate::stopwatch::Stopwatch;
 
-const CONNECTIONS: usize = 8;
+const CONNECTIONS: usize = 16;
 const BATCH: usize = 100;
 const FILL: usize = 1_000;
 const TASK: &str = r#"{"payload":{"to":"ada@example.com","subject":"A reminder","text":"Your parcel will be there between nine and ten."}}"#;
@@ -54,7 +54,7 @@ pub async fn run(bench: &mut Bench<'_>) {
         rates.push(done as f64 / until.as_secs_f64());
     }
     let rate = median(rates.into_iter());
-    bench.note(Row::new("reserve and ack, 8 connections, 100 a request", rate, Unit::PerSecond, "≥ 150 k/s"));
+    bench.note(Row::new("reserve and ack, 16 connections, 100 a request", rate, Unit::PerSecond, "≥ 150 k/s"));
     drop(served);
     clean(&bench.folder.join("pull"));
 }

@@ -11,44 +11,42 @@ use super::key::Key;
 use super::layer::{Layer, Said};
 use super::value::Value;
 
-/// They take no more memory than this, about.
+/// The young ones take no more memory than this, about, and neither do the old ones.
 const BYTES_MAX: usize = 16 << 20;
 const BYTES_EACH: usize = 100;
 
 /// Copies of rows of the tables, as many as there is room for.
 #[derive(Default)]
 pub struct Lent {
-    rows: FxHashMap<Key, Bytes>,
-    bytes: usize,
+    young: FxHashMap<Key, Bytes>,
+    young_bytes: usize,
+    /// Those that were read before: forgotten when there is no room for more young ones, which are old then.
+    old: FxHashMap<Key, Bytes>,
 }
 
 impl Lent {
     pub fn get(&self, key: &Key) -> Said {
-        self.rows.get(key).map_or(Said::Nothing, |row| Said::Is(Value::Bytes(row.clone())))
+        let row = self.young.get(key).or_else(|| self.old.get(key));
+        row.map_or(Said::Nothing, |row| Said::Is(Value::Bytes(row.clone())))
     }
 
-    /// When there is no room, all of them are forgotten: whoever reads on is more likely to want what it reads now.
     pub fn note(&mut self, rows: &[(Bytes, Bytes)]) {
         for (key, row) in rows {
-            let key = Key::from(&key[..]);
-            let bytes = bytes_of(&key, row);
-            if self.bytes + bytes > BYTES_MAX {
-                *self = Lent::default();
+            let bytes = BYTES_EACH + key.len() + row.len();
+            if self.young_bytes + bytes > BYTES_MAX {
+                self.old = std::mem::take(&mut self.young);
+                self.young_bytes = 0;
             }
-            if self.rows.insert(key, row.clone()).is_none() {
-                self.bytes += bytes;
-            }
+            self.young_bytes += bytes;
+            self.young.insert(Key::from(&key[..]), row.clone());
         }
     }
 
     /// Those that a layer says nothing of, when it has become part of the tables.
     pub fn untouched_by(mut self, layer: &Layer) -> Lent {
-        self.rows.retain(|key, _| layer.get(key) == Said::Nothing);
-        self.bytes = self.rows.iter().map(|(key, row)| bytes_of(key, row)).sum();
+        for rows in [&mut self.young, &mut self.old] {
+            rows.retain(|key, _| layer.get(key) == Said::Nothing);
+        }
         self
     }
-}
-
-fn bytes_of(key: &Key, row: &Bytes) -> usize {
-    BYTES_EACH + key.as_slice().len() + row.len()
 }
