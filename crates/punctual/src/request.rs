@@ -27,7 +27,8 @@ impl<S: Store> Scheduler<S> {
             return Ok(queue);
         }
         self.refuse_past(task.spec.at, QueueSettings::default().past)?;
-        self.make_queue(&task.queue).await
+        // Boxed, because it is seldom: every other task would carry the room for it.
+        Box::pin(self.make_queue(&task.queue)).await
     }
 
     /// Checks a task and decides where it belongs. Nothing is changed before everything is checked.

@@ -128,7 +128,8 @@ pub async fn answered(
         return Ok((StatusCode::CREATED, wire::Task { id: id.to_string(), ..preview }));
     }
     let queue = preview.queue.clone();
-    let there = scheduler.find(id).await?.and_then(|found| view::task(&found, &queue, full));
+    // Boxed, because most tasks are new, and would carry the room for it.
+    let there = Box::pin(scheduler.find(id)).await?.and_then(|found| view::task(&found, &queue, full));
     Ok((StatusCode::OK, there.unwrap_or_else(|| forgotten(&scheduled, preview))))
 }
 
