@@ -54,7 +54,12 @@ pub async fn run(bench: &mut Bench<'_>) {
         rates.push(done as f64 / until.as_secs_f64());
     }
     let rate = median(rates.into_iter());
-    bench.note(Row::new("reserve and ack, 16 connections, 100 a request", rate, Unit::PerSecond, "≥ 150 k/s"));
+    bench.note(Row::new(
+        "reserve and ack, 16 connections, 100 a request",
+        rate,
+        Unit::PerSecond,
+        "≥ 150 k/s",
+    ));
     drop(served);
     clean(&bench.folder.join("pull"));
 }
