@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use punctual::{Afterwards, Found, Report, Reserved, TaskId, Timestamp, Token};
 use punctual_client::wire::{self, Json, ReportResult};
 use punctual_core::{Epoch, Limits};
@@ -167,14 +167,16 @@ async fn touch_one(scheduler: &Scheduler, id: TaskId, touch: wire::Touch) -> Res
 pub async fn kick(
     asker: Asker,
     ask::Task(id): ask::Task,
+    headers: HeaderMap,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let wire::Kick {} = ask::body(&bytes)?;
-    Ok(json(StatusCode::OK, &kick_one(&asker.scheduler, id).await?))
+    let expected = Expected::read(&headers, "task_changed")?;
+    Ok(json(StatusCode::OK, &kick_one(&asker.scheduler, id, &expected).await?))
 }
 
-async fn kick_one(scheduler: &Scheduler, id: TaskId) -> Result<wire::Progress, Failure> {
-    let task = retry(scheduler, id, &Expected::Anything).await?;
+async fn kick_one(scheduler: &Scheduler, id: TaskId, expected: &Expected) -> Result<wire::Progress, Failure> {
+    let task = retry(scheduler, id, expected).await?;
     let next_at = Some(moment_of(task.due_at()));
     let view = punctual::TaskView { found: Found::Live(task), running: None };
     Ok(wire::Progress { id: id.to_string(), state: view::state(view.state()), next_at })
@@ -314,7 +316,7 @@ pub async fn kicks(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response
         };
         let mut result = about(&id);
         let kicked = match task_id(scheduler, &id) {
-            Ok(id) => kick_one(scheduler, id).await,
+            Ok(id) => kick_one(scheduler, id, &Expected::Anything).await,
             Err(failure) => Err(failure),
         };
         match kicked {

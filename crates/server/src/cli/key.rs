@@ -76,7 +76,7 @@ struct Add {
     #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
     scopes: Vec<Scope>,
     /// Until when it is good: `in 90d`, `2027-01-01` [default: for ever]
-    #[arg(long, alias = "expires-at", value_name = "WHEN")]
+    #[arg(long, visible_alias = "expires-at", value_name = "WHEN")]
     expires: Option<String>,
     /// How many requests it may make in a second [default: as the server says]
     #[arg(long, value_name = "N")]

@@ -118,6 +118,8 @@ async fn of_many_who_retry_the_same_dead_task_one_succeeds() {
     world.ask("POST", &format!("{path}/bury"), &token).await;
     let dead = world.ask("GET", &path, "").await.json();
     assert_eq!(dead["state"], "dead");
+    let kicked = world.ask_with("POST", &format!("{path}/kick"), &[("if-match", "\"7\"")], b"{}").await;
+    assert_eq!(kicked.problem(), (412, "task_changed".to_owned()), "a kick is the same by another name");
     let tag = format!("\"{}\"", dead["revision"]);
     let (path, headers) = (format!("{path}:retry"), [("if-match", tag.as_str())]);
     let asked = (0..16).map(|_| world.ask_with("POST", &path, &headers, b""));

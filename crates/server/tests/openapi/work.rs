@@ -100,6 +100,7 @@ fn touch() -> Operation {
 fn kick() -> Operation {
     Operation::new("post", "/v1/tasks/{id}/kick", "kickTask", "Try a dead or blocked task again", "")
         .body::<wire::Kick>(false)
+        .if_match("task_changed")
         .answers::<wire::Progress>(200, "How the task stands now.")
         .refuses(&["store_full", "task_ended", "task_exists", "task_not_failed", "task_running"])
 }

@@ -135,8 +135,7 @@ impl Cancel {
             return tasks.run(remote, Verb::Cancel).await;
         }
         let found = tasks.by_filter(remote, &remote.client()?, Verb::Cancel, true).await?;
-        let text =
-            format!("this would cancel what waits, in all queues: {}", words::count(found.matched, "task"));
+        let text = format!("this would cancel {}", words::count(found.matched, "task"));
         Err(Trouble::usage(text).hint("if that is what you want, say it with --yes"))
     }
 }
