@@ -1,6 +1,6 @@
-//! `If-Match`: which version of something a request is meant for.
+//! `If-Match` and `If-None-Match`: which version of something a request is meant for, and which it is not.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
 
 use super::failure::Failure;
 
@@ -18,22 +18,20 @@ pub enum Expected {
 impl Expected {
     /// What a request says. `code` is that of whoever expects another version.
     pub fn read(headers: &HeaderMap, code: &'static str) -> Result<Expected, Failure> {
-        let lines = headers.get_all(header::IF_MATCH).iter().map(|line| line.to_str().unwrap_or_default());
-        let lines: Vec<&str> = lines.collect();
-        if lines.is_empty() {
-            return Ok(Expected::Anything);
+        let Some(tags) = tags(headers, header::IF_MATCH)? else { return Ok(Expected::Anything) };
+        // What a weak one stands for need not be the same.
+        let expected = Expected::of(tags.iter().filter(|tag| !tag.is_weak));
+        if expected == Expected::OneOf(Vec::new()) {
+            return Err(Failure::new(code, "If-Match has no ETag of ours: send the one you were given"));
         }
-        let tags = || lines.iter().flat_map(|line| line.split(',')).map(str::trim);
-        if tags().any(|tag| tag == "*") {
-            return Ok(Expected::Something);
+        Ok(expected)
+    }
+
+    fn of<'a>(tags: impl Iterator<Item = &'a Tag> + Clone) -> Expected {
+        if tags.clone().any(|tag| tag.text.is_none()) {
+            return Expected::Something;
         }
-        let versions: Vec<u64> = tags().filter_map(version).collect();
-        if versions.is_empty() {
-            let detail =
-                format!("If-Match {}: is no ETag of ours: send the one you were given", lines.join(", "));
-            return Err(Failure::new(code, detail));
-        }
-        Ok(Expected::OneOf(versions))
+        Expected::OneOf(tags.filter_map(Tag::version).collect())
     }
 
     /// Whether something of this version may be changed; none is that of what is not there.
@@ -56,10 +54,83 @@ impl Expected {
     }
 }
 
-/// The version that a tag names. A weak one (`W/`) names none: what it stands for need not be the same.
-fn version(tag: &str) -> Option<u64> {
-    let number = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(tag);
-    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok()).flatten()
+/// `If-None-Match`: what a request is not meant for.
+pub struct Unless(Option<Expected>);
+
+impl Unless {
+    /// What a request says. Here a weak tag is as good as another.
+    pub fn read(headers: &HeaderMap) -> Result<Unless, Failure> {
+        let tags = tags(headers, header::IF_NONE_MATCH)?;
+        Ok(Unless(tags.map(|tags| Expected::of(tags.iter()))))
+    }
+
+    /// Whether something of this version is named; none is that of what is not there.
+    pub fn names(&self, version: Option<u64>) -> bool {
+        self.0.as_ref().is_some_and(|named| named.allows(version))
+    }
+}
+
+/// A tag as it was sent.
+struct Tag {
+    /// What stands between the quotes; nothing if it is `*`.
+    text: Option<String>,
+    is_weak: bool,
+}
+
+impl Tag {
+    /// The version that it names, if it is one of ours.
+    fn version(&self) -> Option<u64> {
+        let text = self.text.as_deref()?;
+        text.parse().ok().filter(|version: &u64| version.to_string() == text)
+    }
+}
+
+/// The tags of all such headers, in order.
+fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Vec<Tag>>, Failure> {
+    let mut tags = Vec::new();
+    for line in headers.get_all(&name) {
+        let read = line.to_str().ok().and_then(tags_of).filter(|tags| !tags.is_empty());
+        tags.extend(read.ok_or_else(|| {
+            let detail = format!("{name}: an entity tag stands in quotes, as in \"1\", or is *");
+            Failure::new("etag_invalid", detail)
+        })?);
+    }
+    Ok((!tags.is_empty()).then_some(tags))
+}
+
+/// `"1", W/"2"`, or `*`.
+fn tags_of(line: &str) -> Option<Vec<Tag>> {
+    let mut tags = Vec::new();
+    let mut rest = line.trim_start_matches(BETWEEN);
+    while !rest.is_empty() {
+        let (tag, after) = match rest.strip_prefix('*') {
+            Some(after) => (Tag { text: None, is_weak: false }, after),
+            None => quoted(rest)?,
+        };
+        tags.push(tag);
+        let after = after.trim_start();
+        if !after.is_empty() && !after.starts_with(',') {
+            return None;
+        }
+        rest = after.trim_start_matches(BETWEEN);
+    }
+    Some(tags)
+}
+
+/// What may stand between two tags. Of commas there must be one, and there may be more.
+const BETWEEN: [char; 3] = [',', ' ', '\t'];
+
+/// The first tag, and what follows it.
+fn quoted(text: &str) -> Option<(Tag, &str)> {
+    let (is_weak, text) = match text.strip_prefix("W/") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (text, rest) = text.strip_prefix('"')?.split_once('"')?;
+    if text.contains([' ', '\t']) {
+        return None;
+    }
+    Some((Tag { text: Some(text.to_owned()), is_weak }, rest))
 }
 
 #[cfg(test)]
@@ -74,6 +145,14 @@ mod tests {
         Expected::read(&headers, "task_changed").map_err(|failure| failure.0.status)
     }
 
+    fn names(lines: &[&str], version: Option<u64>) -> bool {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(header::IF_NONE_MATCH, line.parse().expect("it can be sent"));
+        }
+        Unless::read(&headers).expect("these are tags").names(version)
+    }
+
     #[test]
     fn every_way_to_write_it_is_understood() {
         assert_eq!(read(&[]), Ok(Expected::Anything));
@@ -82,15 +161,36 @@ mod tests {
         }
         for (lines, versions) in [
             (&["\"1\""][..], &[1][..]),
-            (&["1"], &[1]),
             (&["\"1\",\"2\" , \"other\""], &[1, 2]),
+            (&[", \"a,b\",, \"2\""], &[2]),
             (&["\"1\"", "\"2\""], &[1, 2]),
             (&["W/\"1\", \"3\""], &[3]),
         ] {
             assert_eq!(read(lines), Ok(Expected::OneOf(versions.to_vec())), "{lines:?}");
         }
-        for none in ["", "\"\"", "W/\"1\"", "\"x\"", "-1", "+1", "99999999999999999999"] {
+        for none in ["\"\"", "\"*\"", "W/\"1\"", "\"x\"", "\"+1\"", "\"01\"", "\"99999999999999999999\""] {
             assert_eq!(read(&[none]), Err(412), "{none}");
+        }
+        for wrong in
+            ["", "1", "-1", "\"1", "1\"", "\"1\" \"2\"", "\"1\"2", "w/\"1\"", "\"1\", 2", "\"a b\"", "**"]
+        {
+            assert_eq!(read(&[wrong]), Err(400), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_meant_is_named_by_any_of_its_tags() {
+        for (lines, is_named) in [
+            (&[][..], false),
+            (&["\"1\""], true),
+            (&["W/\"1\""], true),
+            (&["\"2\", \"1\""], true),
+            (&["\"2\"", "\"1\""], true),
+            (&["*"], true),
+            (&["\"2\", \"x\""], false),
+        ] {
+            assert_eq!(names(lines, Some(1)), is_named, "{lines:?}");
+            assert!(!names(lines, None), "{lines:?}: it is not there");
         }
     }
 

@@ -14,10 +14,10 @@ use punctual_core::QueueId;
 
 use super::ask::{self, Asker, Query, refuse_dots};
 use super::draft::{moment_of, retry_policy};
-use super::expected::Expected;
+use super::expected::{Expected, Unless};
 use super::failure::Failure;
 use super::list::{page_limit, purge};
-use super::reply::{json, tagged};
+use super::reply::{json, tagged, unchanged};
 use super::verbs::{QUEUE_VERBS, QueueVerb, name_and_verb};
 use super::view;
 use crate::app::App;
@@ -29,9 +29,13 @@ use crate::extras::Extras;
 const REMOVALS_MAX: usize = 8;
 
 /// `GET /v1/queues/{queue}`
-pub async fn get(asker: Asker, Path(name): Path<String>) -> Result<Response, Failure> {
+pub async fn get(asker: Asker, Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Failure> {
+    let unless = Unless::read(&headers)?;
     let queue = asker.scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
-    Ok(answered(&queue))
+    match unless.names(Some(queue.version)) {
+        true => Ok(unchanged(queue.version)),
+        false => Ok(answered(&queue)),
+    }
 }
 
 fn answered(queue: &QueueView) -> Response {
@@ -81,10 +85,10 @@ async fn write(
 ) -> Result<Response, Failure> {
     refuse_dots(name)?;
     let wished: wire::QueueSettings = ask::body(bytes)?;
-    let expected = Expected::read(headers, "queue_changed")?;
+    let (expected, unless) = (Expected::read(headers, "queue_changed")?, Unless::read(headers)?);
     // Checked against the defaults first: what is wrong is told in the words of the wire.
     change(app, &wished, &QueueSettings::default(), Extras::default())?;
-    let is_expected = |version: Option<u64>| expected.allows(version);
+    let is_expected = |version: Option<u64>| expected.allows(version) && !unless.names(version);
     let written = asker.scheduler.write_queue(name, is_expected, |settings, extras| {
         let (before, extras) = match whole {
             // Whether it is paused is no setting.
@@ -100,7 +104,13 @@ async fn write(
         })?;
         Ok((settings, extras.encode()))
     });
-    Ok(answered(&written.await?))
+    match written.await {
+        Err(Error::QueueChanged) if expected == Expected::Anything => {
+            let detail = "the queue is there, and If-None-Match says that it must not be";
+            Err(Failure::new("queue_exists", detail))
+        }
+        written => Ok(answered(&written?)),
+    }
 }
 
 /// What settings become by what was wished.

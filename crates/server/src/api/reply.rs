@@ -15,7 +15,17 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
 
 /// The same, with the version of what is answered.
 pub fn tagged(status: StatusCode, version: u64, value: &impl Serialize) -> Response {
-    let mut response = json(status, value);
+    with_tag(version, json(status, value))
+}
+
+/// Whoever asks has it already, in this version.
+pub fn unchanged(version: u64) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    with_tag(version, response)
+}
+
+fn with_tag(version: u64, mut response: Response) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
         response.headers_mut().insert(header::ETAG, tag);
     }

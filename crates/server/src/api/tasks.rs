@@ -10,9 +10,9 @@ use punctual_client::wire::{self, Change};
 
 use super::ask::{self, Asker, Full, Query, task_id};
 use super::draft::{body, call_of, due, moment, payload, retry_policy};
-use super::expected::Expected;
+use super::expected::{Expected, Unless};
 use super::failure::Failure;
-use super::reply::{json, tagged};
+use super::reply::{json, tagged, unchanged};
 use super::verbs::{TASK_VERBS, TaskVerb, name_and_verb};
 use super::view;
 use crate::app::{App, Scheduler};
@@ -23,18 +23,20 @@ use crate::delivery::Delivery;
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// `GET /v1/tasks/{id}`
-pub async fn get(asker: Asker, ask::Task(id): ask::Task, Full(full): Full) -> Result<Response, Failure> {
-    show(&asker.scheduler, id, full, StatusCode::OK).await
-}
-
-async fn show(
-    scheduler: &Scheduler,
-    id: TaskId,
-    full: bool,
-    status: StatusCode,
+pub async fn get(
+    asker: Asker,
+    ask::Task(id): ask::Task,
+    Full(full): Full,
+    headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let (task, _) = look(scheduler, id, full).await?;
-    Ok(tagged(status, u64::from(task.revision), &task))
+    let unless = Unless::read(&headers)?;
+    let (task, view) = look(&asker.scheduler, id, full).await?;
+    let revision = u64::from(task.revision);
+    // A task does not get another revision when an attempt begins, but is not what it was.
+    match unless.names(Some(revision)) && view.running.is_none() {
+        true => Ok(unchanged(revision)),
+        false => Ok(tagged(StatusCode::OK, revision, &task)),
+    }
 }
 
 /// A task as it is, and as it is answered.

@@ -172,3 +172,59 @@ async fn a_cancelled_task_has_another_tag() {
     let listed = world.ask("GET", "/v1/tasks?state=cancelled", "").await.json();
     assert_eq!(listed["tasks"][0]["revision"], 2);
 }
+
+#[tokio::test]
+async fn what_somebody_has_already_is_not_sent_again() {
+    let world = World::new().await;
+    let (task, _) = make(&world).await;
+    world.ask("PUT", "/v1/queues/there", "{}").await;
+    for path in [task.as_str(), "/v1/queues/there"] {
+        let whole = world.ask("GET", path, "").await;
+        let tag = whole.head.lines().find_map(|line| line.strip_prefix("etag: ")).expect("it has one");
+        for tags in [tag.to_owned(), format!("W/{tag}"), format!("\"0\", {tag}"), "*".to_owned()] {
+            let again = world.ask_with("GET", path, &[("if-none-match", &tags)], b"").await;
+            assert_eq!((again.status, again.body.as_str()), (304, ""), "{path} {tags}");
+            assert!(again.head.contains(&format!("etag: {tag}")), "{}", again.head);
+        }
+        let other = world.ask_with("GET", path, &[("if-none-match", "\"0\", \"x\"")], b"").await;
+        assert_eq!((other.status, other.json()), (200, whole.json()), "{path}");
+    }
+    let missing = world.ask_with("GET", "/v1/queues/none", &[("if-none-match", "*")], b"").await;
+    assert_eq!(missing.problem(), (404, "queue_not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn a_task_that_is_being_worked_on_is_not_what_it_was() {
+    let world = World::new().await;
+    let made = world.ask("POST", "/v1/queues/q/tasks", "{}").await.json();
+    let path = format!("/v1/tasks/{}", made["id"].as_str().unwrap());
+    world.ask("POST", "/v1/queues/q/reserve", r#"{"wait": "10s"}"#).await;
+    let looked = world.ask_with("GET", &path, &[("if-none-match", "\"1\"")], b"").await;
+    assert_eq!((looked.status, &looked.json()["revision"]), (200, &1.into()));
+    assert_eq!(looked.json()["state"], "reserved");
+}
+
+#[tokio::test]
+async fn a_queue_that_must_not_be_there_is_made_once() {
+    let world = World::new().await;
+    let headers = [("if-none-match", "*")];
+    let asked = (0..8).map(|_| world.ask_with("PUT", "/v1/queues/once", &headers, br#"{"timeout": "9s"}"#));
+    let mut answers: Vec<u16> = join_all(asked).await.iter().map(|answer| answer.status).collect();
+    answers.sort_unstable();
+    assert_eq!((answers[0], &answers[1..]), (200, &[412; 7][..]));
+    let refused = world.ask_with("PUT", "/v1/queues/once", &headers, b"{}").await;
+    assert_eq!(refused.problem(), (412, "queue_exists".to_owned()));
+    assert_eq!(world.ask("GET", "/v1/queues/once", "").await.json()["timeout"], "PT9S");
+}
+
+#[tokio::test]
+async fn a_tag_without_quotes_is_none() {
+    let world = World::new().await;
+    let (path, task) = make(&world).await;
+    for (method, header) in [("DELETE", "if-match"), ("PATCH", "if-match"), ("GET", "if-none-match")] {
+        let answer = world.ask_with(method, &path, &[(header, "1")], b"").await;
+        assert_eq!(answer.problem(), (400, "etag_invalid".to_owned()), "{method}");
+        assert!(answer.body.contains("quotes"), "{}", answer.body);
+    }
+    assert_eq!(world.ask("GET", &path, "").await.json(), task);
+}

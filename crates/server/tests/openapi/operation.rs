@@ -140,7 +140,23 @@ impl Operation {
         let schema = json!({"type": "string", "pattern": "^(\\*|\"[0-9]{1,19}\"(, ?\"[0-9]{1,19}\")*)$", "examples": ["\"1\""]});
         let about =
             "The `ETag` that was answered, or several: nothing is changed if it is none of them by now.";
-        self.header("If-Match", &schema, about).refuses(&[code])
+        self.header("If-Match", &schema, about).refuses(&[code, "etag_invalid"])
+    }
+
+    /// Takes revisions that it is not meant for.
+    pub fn if_none_match(self, about: &str) -> Operation {
+        // Whatever is a tag may be sent, though it can match only if it is one of ours.
+        let tag = "(W/)?\"[\\x21\\x23-\\x7e]*\"";
+        let pattern = format!("^(\\*|{tag}(, ?{tag})*)$");
+        let schema = json!({"type": "string", "pattern": pattern, "examples": ["\"1\""]});
+        self.header("If-None-Match", &schema, about).refuses(&["etag_invalid"])
+    }
+
+    /// Looks at something that its asker may have already.
+    pub fn unless_unchanged(self) -> Operation {
+        self.if_none_match("The `ETag` that was answered: if it is the present one, nothing is sent again.")
+            .answers_as(304, "It is as it was.", Value::Null)
+            .tagged(&[200, 304])
     }
 
     /// Takes a body of this type, which may be left out if all of its fields may.

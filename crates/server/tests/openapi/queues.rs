@@ -19,6 +19,8 @@ fn put() -> Operation {
     let about = "Takes all settings: what is left out is the default. Makes the queue if it is not there.";
     Operation::new("put", "/v1/queues/{queue}", "putQueue", "Set a queue", about)
         .if_match("queue_changed")
+        .if_none_match("Versions that it must not have; `*` if it must not be there.")
+        .refuses(&["queue_exists"])
         .body::<wire::QueueSettings>(false)
         .answers::<wire::Queue>(200, "The queue.")
         .tagged(&[200])
@@ -29,6 +31,8 @@ fn patch() -> Operation {
     let about = "Takes some settings: what is left out stays, and what is `null` is the default again.";
     Operation::new("patch", "/v1/queues/{queue}", "patchQueue", "Change settings of a queue", about)
         .if_match("queue_changed")
+        .if_none_match("Versions that it must not have; `*` if it must not be there.")
+        .refuses(&["queue_exists"])
         .body::<wire::QueueSettings>(false)
         .answers::<wire::Queue>(200, "The queue.")
         .tagged(&[200])
@@ -44,7 +48,7 @@ fn get() -> Operation {
         "Its settings, and whether it is paused.",
     )
     .answers::<wire::Queue>(200, "The queue.")
-    .tagged(&[200])
+    .unless_unchanged()
     .refuses(&["queue_not_found"])
 }
 

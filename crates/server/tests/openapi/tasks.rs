@@ -138,7 +138,7 @@ fn get() -> Operation {
     Operation::new("get", "/v1/tasks/{id}", "getTask", "Look at a task", about)
         .query::<wire::ViewQuery>()
         .answers::<wire::Task>(200, "The task.")
-        .tagged(&[200])
+        .unless_unchanged()
 }
 
 fn patch() -> Operation {
