@@ -46,27 +46,50 @@ fn fault<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> BodyFau
         Err(error) => error.path().to_string(),
         Ok(_) => String::new(),
     };
-    BodyFault { field: Some(path).filter(|path| !path.is_empty() && path != "."), ..fault }
+    let path = Some(path).filter(|path| !path.is_empty() && path != ".");
+    let field = match (path, fault.field) {
+        // The way leads only to where the missing one should be.
+        (Some(path), Some(missing)) => Some(format!("{path}.{missing}")),
+        (path, missing) => missing.or(path),
+    };
+    BodyFault { field, ..fault }
 }
 
-/// What is wrong, without the place.
+/// The field, if an error of serde complains that there is none. It has no other way to tell than its message.
+fn missing_field(error: &serde_json::Error) -> Option<String> {
+    let message = error.to_string();
+    let (field, _) = message.strip_prefix("missing field `")?.split_once('`')?;
+    Some(field.to_owned())
+}
+
+/// What is wrong, without the place; but a field that is missing is named.
 pub(crate) fn fault_of(body: &[u8], error: &serde_json::Error) -> BodyFault {
     // Where a word is expected, anything else is told as if the text itself were at fault.
     let is_mistaken =
         error.classify() == Category::Syntax && serde_json::from_slice::<IgnoredAny>(body).is_ok();
     let is_json = is_mistaken || error.classify() == Category::Data;
+    let missing = missing_field(error).filter(|_| is_json);
     let detail = match unknown_field(error) {
+        _ if missing.is_some() => "is missing".to_owned(),
         _ if is_mistaken => "neither one of the words nor the object that can stand here".to_owned(),
         _ if !is_json => format!("the body is not JSON: {error}"),
         Some(unknown) => unknown.to_string(),
-        None => without_place(&error.to_string()).to_owned(),
+        None => in_words_of_the_wire(without_place(&error.to_string())),
     };
-    BodyFault { field: None, detail, is_json }
+    BodyFault { field: missing, detail, is_json }
 }
 
 /// Lines and columns say little about a body that a program has written; the field says more.
 fn without_place(message: &str) -> &str {
     message.rsplit_once(" at line ").map_or(message, |(message, _)| message)
+}
+
+/// What is a struct here is an object there, whatever it is called.
+fn in_words_of_the_wire(message: &str) -> String {
+    match message.rsplit_once(", expected struct ") {
+        Some((found, _)) => format!("{found}, expected an object"),
+        None => message.to_owned(),
+    }
 }
 
 impl BodyFault {

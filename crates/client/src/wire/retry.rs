@@ -129,7 +129,8 @@ impl<'de, R: Deserialize<'de> + Into<RetryRule>> Visitor<'de> for RetryVisitor<R
                 E::custom(format_args!("there is no retry policy {name:?}, did you mean {nearest:?}?"))
             }
             None => E::custom(format_args!(
-                "there is no retry policy of that name: use one of {names:?}, or write the rule out"
+                "there is no retry policy of that name: use one of {}, or write the rule out",
+                names.join(", ")
             )),
         })
     }

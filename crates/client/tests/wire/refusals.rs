@@ -54,6 +54,25 @@ fn the_field_at_fault_is_named() {
 }
 
 #[test]
+fn a_field_that_is_missing_is_named_with_the_way_to_it() {
+    assert_eq!(fault::<ReleaseItem>(r#"{"id": "x"}"#), "token: is missing");
+    assert_eq!(fault::<Batch<AckItem>>(r#"{"tasks": [{"token": "1.1"}]}"#), "tasks[0].id: is missing");
+    assert_eq!(fault::<NewTask>(r#"{"http": {}}"#), "http.url: is missing");
+    let fault = read::<ReleaseItem>(br#"{"id": "x"}"#).unwrap_err().field_error().unwrap();
+    assert_eq!((fault.field.as_str(), fault.detail.as_str()), ("token", "is missing"));
+}
+
+#[test]
+fn nothing_is_said_in_words_of_rust() {
+    assert_eq!(fault::<ReleaseItem>("5"), "invalid type: integer `5`, expected an object");
+    assert_eq!(fault::<NewTask>(r#"{"http": "u"}"#), "http: invalid type: string \"u\", expected an object");
+    assert_eq!(
+        fault::<NewTask>(r#"{"retry": "sometimes"}"#),
+        "retry: there is no retry policy of that name: use one of default, webhooks, pagerduty, schedule, or write the rule out"
+    );
+}
+
+#[test]
 fn a_field_named_to_deceive_is_quoted_whole() {
     let body = r#"{"a`, expected one of `delay": 1}"#;
     let error = serde_json::from_str::<NewTask>(body).unwrap_err();

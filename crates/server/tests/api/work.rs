@@ -2,6 +2,8 @@
 
 use punctual_client::wire::{Ack, Bury, Json, Nack, NewTask, Release, Reserve, State, Touch};
 
+use serde_json::json;
+
 use super::world::{World, secs};
 
 fn reserve(max: u32) -> Reserve {
@@ -111,8 +113,18 @@ async fn one_bad_report_of_a_batch_spoils_no_other() {
         results["results"].as_array().unwrap().iter().map(|result| &result["status"]).collect();
     assert_eq!(statuses, [422, 422, 422, 200], "{results}");
     assert_eq!(results["results"][1]["id"], "x");
+    let body = format!(r#"{{"tasks": [{{"id": {id}}}, {{"token": {token}}}, 5]}}"#);
+    for verb in ["ack", "nack", "release", "bury", "touch"] {
+        let results = world.ask("POST", &format!("/v1/queues/q/{verb}"), &body).await.json();
+        let of = |place: usize| &results["results"][place]["problem"];
+        assert_eq!(of(0)["errors"], json!([{"field": "token", "detail": "is missing"}]), "{verb}");
+        assert_eq!(of(1)["errors"], json!([{"field": "id", "detail": "is missing"}]), "{verb}");
+        assert_eq!(of(2)["detail"], "invalid type: integer `5`, expected an object", "{verb}");
+    }
     let whole = world.ask("POST", "/v1/queues/q/ack", r#"{"tasks": {}}"#).await;
     assert_eq!(whole.problem(), (422, "field_invalid".to_owned()));
+    let nothing = world.ask("POST", "/v1/queues/q/ack", "{}").await.json();
+    assert_eq!(nothing["errors"][0]["field"], "tasks", "{nothing}");
 }
 
 #[tokio::test]

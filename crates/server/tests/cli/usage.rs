@@ -30,6 +30,22 @@ fn wrong_usage_is_2() {
 }
 
 #[test]
+fn a_retry_policy_that_is_none_is_told_which_there_are() {
+    let names = "default, webhooks, pagerduty, schedule";
+    for command in [&["task", "add", "q"][..], &["queue", "set", "q"]] {
+        for (policy, told) in [
+            ("sometimes", names),
+            ("webhook", "did you mean \"webhooks\"?"),
+            (r#"{"atempts": 3}"#, "did you mean \"attempts\"?"),
+            ("{atempts: 3}", "a rule is JSON, such as"),
+        ] {
+            let said = run(&[command, &["--retry", policy]].concat()).with(2);
+            assert!(said.err.contains(told) && said.err.contains("--retry"), "{said:#?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_there_is_4() {
     let server = Server::start();
     server.run(&["queue", "get", "nothing"]).with(4);

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use punctual_client::wire::{Base64, Http, Json, NewTask, OnConflict, Retry, Span, TargetKind};
+use punctual_client::wire::{self, Base64, Http, Json, NewTask, OnConflict, Retry, Span, TargetKind};
 
 use super::add_lines::add_lines;
 use crate::cli::Outcome;
@@ -116,9 +116,13 @@ struct Call {
 
 /// A retry policy: its name, or a rule.
 pub fn retry(text: &str) -> Result<Retry, String> {
-    let is_rule = text.trim_start().starts_with('{');
-    let read = if is_rule { serde_json::from_str(text) } else { serde_json::from_value(text.into()) };
-    read.map_err(|error| error.to_string())
+    if !text.trim_start().starts_with('{') {
+        return serde_json::from_value(text.into()).map_err(|error| error.to_string());
+    }
+    wire::read(text.as_bytes()).map_err(|fault| match fault.is_json {
+        true => fault.to_string(),
+        false => r#"a rule is JSON, such as {"attempts": 5, "max": "10m"}"#.to_owned(),
+    })
 }
 
 /// A header as curl has it.
