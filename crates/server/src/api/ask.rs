@@ -1,5 +1,7 @@
 //! How requests are read: the body, the query, the headers, and who asks.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -148,9 +150,14 @@ fn take(length: usize, body_max: usize, held: &Held, room: &Room) -> Result<(), 
 
 /// A task's id, read from text. What is not of the asker's namespace is not there.
 pub fn task_id(scheduler: &Scheduler, text: &str) -> Result<TaskId, Failure> {
+    task_and_queue(scheduler, text).map(|(id, _)| id)
+}
+
+/// The same, and the name of its queue.
+pub fn task_and_queue(scheduler: &Scheduler, text: &str) -> Result<(TaskId, Arc<str>), Failure> {
     let id = text.parse().map_err(|error: punctual::NotATaskId| punctual::Error::from(error))?;
-    scheduler.queue_of(id).ok_or(punctual::Error::NotFound)?;
-    Ok(id)
+    let queue = scheduler.queue_of(id).ok_or(punctual::Error::NotFound)?;
+    Ok((id, queue))
 }
 
 /// In a path these two mean another place, so that most clients could not ask for a queue of such a name.

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::ask::{self, Asker, Query, task_id};
+use super::ask::{self, Asker, Query, task_and_queue};
 use super::create::refuse_too_many;
 use super::draft::{after, moment_of};
 use super::expected::Expected;
@@ -213,7 +213,11 @@ item!(ReleaseItem, Release);
 item!(BuryItem, Bury);
 
 /// `POST /v1/queues/{queue}/ack`, `nack`, `release` and `bury`
-pub async fn reports<I: Item>(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
+pub async fn reports<I: Item>(
+    asker: Asker,
+    Path(queue): Path<String>,
+    ask::Body(bytes): ask::Body,
+) -> Result<Response, Failure> {
     let items = items::<I>(&bytes)?;
     let mut results: Vec<ReportResult> = Vec::with_capacity(items.len());
     let (mut places, mut reports) = (Vec::new(), Vec::new());
@@ -226,7 +230,7 @@ pub async fn reports<I: Item>(asker: Asker, ask::Body(bytes): ask::Body) -> Resu
             }
         };
         results.push(about(&text));
-        match read_report(&asker.scheduler, &text, report) {
+        match read_report(&asker.scheduler, &queue, &text, report) {
             Ok(report) => {
                 places.push(place);
                 reports.push(report);
@@ -273,10 +277,26 @@ fn about(id: &str) -> ReportResult {
     ReportResult { status: 200, id: id.to_owned(), ..ReportResult::default() }
 }
 
-fn read_report(scheduler: &Scheduler, id: &str, report: impl Says) -> Result<(Token, Report), Failure> {
-    let id = task_id(scheduler, id)?;
+fn read_report(
+    scheduler: &Scheduler,
+    queue: &str,
+    id: &str,
+    report: impl Says,
+) -> Result<(Token, Report), Failure> {
+    let id = task_in(scheduler, queue, id)?;
     let (text, report) = report.says(scheduler.now())?;
     Ok((token(id, &text)?, report))
+}
+
+/// A task of this queue. Whoever names one of another has mixed something up, and should hear of it.
+fn task_in(scheduler: &Scheduler, queue: &str, id: &str) -> Result<TaskId, Failure> {
+    match task_and_queue(scheduler, id)? {
+        (id, its) if *its == *queue => Ok(id),
+        (_, its) => {
+            let detail = format!("the task is in the queue {its}, not in {queue}: report on it there");
+            Err(Failure::new("task_not_found", detail))
+        }
+    }
 }
 
 fn fail(result: &mut ReportResult, Failure(problem): Failure) {
@@ -285,7 +305,11 @@ fn fail(result: &mut ReportResult, Failure(problem): Failure) {
 }
 
 /// `POST /v1/queues/{queue}/touch`
-pub async fn touches(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
+pub async fn touches(
+    asker: Asker,
+    Path(queue): Path<String>,
+    ask::Body(bytes): ask::Body,
+) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let touched = items::<wire::TouchItem>(&bytes)?.into_iter().map(async |item| {
         let (text, touch) = match item {
@@ -293,7 +317,7 @@ pub async fn touches(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Respon
             Err(result) => return *result,
         };
         let mut result = about(&text);
-        let touched = match task_id(scheduler, &text) {
+        let touched = match task_in(scheduler, &queue, &text) {
             Ok(id) => touch_one(scheduler, id, touch).await,
             Err(failure) => Err(failure),
         };
@@ -307,7 +331,11 @@ pub async fn touches(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Respon
 }
 
 /// `POST /v1/queues/{queue}/kick`
-pub async fn kicks(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response, Failure> {
+pub async fn kicks(
+    asker: Asker,
+    Path(queue): Path<String>,
+    ask::Body(bytes): ask::Body,
+) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let kicked = items::<wire::KickItem>(&bytes)?.into_iter().map(async |item| {
         let wire::KickItem { id } = match item {
@@ -315,7 +343,7 @@ pub async fn kicks(asker: Asker, ask::Body(bytes): ask::Body) -> Result<Response
             Err(result) => return *result,
         };
         let mut result = about(&id);
-        let kicked = match task_id(scheduler, &id) {
+        let kicked = match task_in(scheduler, &queue, &id) {
             Ok(id) => kick_one(scheduler, id, &Expected::Anything).await,
             Err(failure) => Err(failure),
         };

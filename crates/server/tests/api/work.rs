@@ -128,6 +128,35 @@ async fn one_bad_report_of_a_batch_spoils_no_other() {
 }
 
 #[tokio::test]
+async fn a_batch_of_reports_is_for_tasks_of_its_queue_only() {
+    let world = World::new().await;
+    world.client.create("other", &NewTask::new()).await.unwrap();
+    world.client.create("q", &NewTask::new()).await.unwrap();
+    let got = world.client.reserve("q", &reserve(1)).await.unwrap().remove(0);
+    let (id, token) = (&got.id, &got.token);
+    for (verb, item) in [
+        ("ack", json!({"id": id, "token": token})),
+        ("nack", json!({"id": id, "token": token})),
+        ("release", json!({"id": id, "token": token})),
+        ("bury", json!({"id": id, "token": token})),
+        ("touch", json!({"id": id, "token": token})),
+        ("kick", json!({"id": id})),
+    ] {
+        let body = json!({"tasks": [item]}).to_string();
+        for queue in ["other", "nowhere"] {
+            let results = world.ask("POST", &format!("/v1/queues/{queue}/{verb}"), &body).await.json();
+            let result = &results["results"][0];
+            assert_eq!((&result["status"], &result["id"]), (&404.into(), &json!(id)), "{verb} {results}");
+            let problem = &result["problem"];
+            assert_eq!(problem["code"], "task_not_found", "{verb}");
+            assert!(problem["detail"].as_str().unwrap().contains("in the queue q,"), "{problem}");
+        }
+    }
+    assert_eq!(world.client.task(id).await.unwrap().state, State::Reserved);
+    assert_eq!(world.client.ack(id, &ack(token)).await.unwrap().state, State::Succeeded);
+}
+
+#[tokio::test]
 async fn a_result_that_is_too_large_is_refused_and_the_task_stays_reserved() {
     let world = World::new().await;
     let made = world.ask("POST", "/v1/queues/q/tasks", "{}").await.json();
