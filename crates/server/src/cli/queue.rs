@@ -121,6 +121,9 @@ async fn purge(remote: &Remote, queue: &str, yes: bool) -> Outcome {
     let client = remote.client()?;
     if !yes {
         let waiting = waiting_in(remote, &client, queue).await?;
+        if waiting == 0 {
+            refuse_missing(remote, &client, queue).await?;
+        }
         let text = format!("this would cancel what waits in {queue}: {}", words::count(waiting, "task"));
         return Err(Trouble::usage(text)
             .hint(format!("if that is what you want: punctual queue purge {queue} --yes")));
@@ -147,6 +150,14 @@ async fn purge(remote: &Remote, queue: &str, yes: bool) -> Outcome {
         };
         format!("{} cancelled{left}.", words::count(sum.changed, "task"))
     })
+}
+
+/// Nothing waits in a queue that is not there either. A key that may not look hears nothing of it.
+async fn refuse_missing(remote: &Remote, client: &Client, queue: &str) -> Outcome {
+    match remote.heard(client.queue(queue).await) {
+        Err(trouble) if is_missing(&trouble) => Err(trouble),
+        _ => Ok(()),
+    }
 }
 
 /// How many tasks wait in a queue.

@@ -86,8 +86,20 @@ fn many_tasks_are_changed_by_filter() {
     let moved = server.run(&["task", "move", "--lane", "b", "--at", "in 2h", "--json"]).with(0).json();
     assert_eq!((&moved["matched"], &moved["changed"]), (&1.into(), &1.into()));
     assert_eq!(server.run(&["task", "cancel", "--lane", "a"]).line(), "2 tasks cancelled.");
-    server.run(&["queue", "purge", "q"]).with(2);
+    let said = server.run(&["queue", "purge", "q"]).with(2);
+    assert!(said.err.contains("1 task") && said.err.contains("--yes"), "{said:#?}");
     assert_eq!(server.run(&["queue", "purge", "q", "--yes"]).line(), "1 task cancelled.");
+    // Nothing waits in it, but it is there.
+    server.run(&["queue", "purge", "q"]).with(2);
+}
+
+#[test]
+fn a_queue_that_is_not_there_cannot_be_purged() {
+    let server = Server::start();
+    for yes in [&[][..], &["--yes"]] {
+        let said = server.run(&[&["queue", "purge", "nothing"], yes].concat()).with(4);
+        assert!(said.err.contains("queue") && !said.err.contains("would cancel"), "{said:#?}");
+    }
 }
 
 #[test]
