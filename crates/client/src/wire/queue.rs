@@ -298,10 +298,10 @@ pub struct QueueStats {
     /// What came and went since the server began.
     #[serde(default)]
     pub flow: Flow,
-    /// When the first task is due, or was.
+    /// When the first task is due, or was, that nobody works on yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_at: Option<Moment>,
-    /// How late the first task is.
+    /// How late that one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Span>,
 }

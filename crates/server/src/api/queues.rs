@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use punctual::{
     Error, Filter, Found, OnExhausted, Past, Priority, QueueSettings, QueueView, Rate, Refusal, RetryPolicy,
+    TaskView, Timestamp,
 };
 use punctual_client::wire::{self, Change};
 use punctual_core::QueueId;
@@ -20,13 +21,18 @@ use super::list::{page_limit, purge};
 use super::reply::{json, tagged, unchanged};
 use super::verbs::{QUEUE_VERBS, QueueVerb, name_and_verb};
 use super::view;
-use crate::app::App;
+use crate::app::{App, Scheduler};
 use crate::call::{Codes, Conflict, Secret};
 use crate::counts::{ByState, Flow, QueueCounts};
 use crate::extras::Extras;
 
 /// So often a queue is tried to be removed that others change meanwhile.
 const REMOVALS_MAX: usize = 8;
+
+/// To find the next task that nobody works on, so many are read at once (each may carry a quarter of a megabyte), and
+/// so often.
+const PIECE_MAX: usize = 16;
+const PIECES_MAX: usize = 64;
 
 /// `GET /v1/queues/{queue}`
 pub async fn get(asker: Asker, Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Failure> {
@@ -276,13 +282,9 @@ pub async fn stats(
 ) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let queue = scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
-    let first = scheduler.list(&Filter::live().queue(&name), None, 1).await?.tasks.pop();
-    let due_at = first.and_then(|found| match found {
-        Found::Live(task) => Some(task.due_at()),
-        _ => None,
-    });
-    let lateness = due_at.map(|due_at| scheduler.now().since(due_at)).filter(|late| !late.is_zero());
     let (counts, waiting) = app.watch().counts().of(QueueId(queue.number));
+    let due_at = next_due(scheduler, &queue, counts.running + counts.reserved).await?;
+    let lateness = due_at.map(|due_at| scheduler.now().since(due_at)).filter(|late| !late.is_zero());
     let stats = wire::QueueStats {
         queue: name,
         paused: queue.settings.paused,
@@ -293,6 +295,32 @@ pub async fn stats(
         lateness: lateness.map(Into::into),
     };
     Ok(json(StatusCode::OK, &stats))
+}
+
+/// When the next task is due that nobody works on yet. Those that somebody works on come first; behind too many of them
+/// it is the next that could start, which is known without looking.
+async fn next_due(
+    scheduler: &Scheduler,
+    queue: &QueueView,
+    in_hand: u64,
+) -> Result<Option<Timestamp>, Failure> {
+    let filter = Filter::live().queue(&queue.name);
+    let piece = usize::try_from(in_hand + 1).map_or(PIECE_MAX, |tasks| tasks.min(PIECE_MAX));
+    let mut from = None;
+    for _ in 0..PIECES_MAX {
+        let page = scheduler.list(&filter, from, piece).await?;
+        let views = scheduler.views(page.tasks).await?;
+        let next = views.into_iter().find(|view| view.running.is_none());
+        if let Some(TaskView { found: Found::Live(task), .. }) = next {
+            return Ok(Some(task.due_at()));
+        }
+        match page.next {
+            Some(next) => from = Some(next),
+            None => return Ok(None),
+        }
+    }
+    let waiting = scheduler.waiting().await?;
+    Ok(waiting.into_iter().find(|(number, _)| number.0 == queue.number).map(|(_, due_at)| due_at))
 }
 
 fn tasks_by_state(counts: &QueueCounts, waiting: Option<ByState<u64>>) -> BTreeMap<wire::State, u64> {

@@ -126,6 +126,44 @@ async fn stats_when_counted(world: &World) -> serde_json::Value {
 }
 
 #[tokio::test]
+async fn what_a_worker_holds_is_not_what_comes_next() {
+    let world = World::at("2030-01-01T09:00:00Z").await;
+    let stats = async || world.ask("GET", "/v1/queues/work/stats", "").await.json();
+    let make = async |tasks: usize, delay: u64| {
+        world.client.create_many("work", &vec![NewTask::new().after(secs(delay)); tasks]).await.unwrap();
+    };
+    let hold = async |mut tasks: usize| {
+        while tasks > 0 {
+            let reserve = Reserve {
+                max: Some(tasks as u32),
+                wait: Some(secs(10).into()),
+                ttr: Some(secs(3600).into()),
+                ..Reserve::default()
+            };
+            tasks -= world.client.reserve("work", &reserve).await.unwrap().len();
+        }
+    };
+    make(20, 0).await;
+    assert_eq!(stats().await["next_at"], "2030-01-01T09:00:00.000000Z");
+    hold(20).await;
+    assert_eq!(stats().await.get("next_at"), None, "all of them are in hand");
+    make(1, 60).await;
+    let held = stats().await;
+    assert_eq!((&held["next_at"], held.get("lateness")), (&"2030-01-01T09:01:00.000000Z".into(), None));
+    // Behind very many it is not looked for, but known.
+    make(1_010, 0).await;
+    hold(1_000).await;
+    hold(10).await;
+    world.ask("POST", "/v1/clock:advance", r#"{"by": "61s"}"#).await;
+    let held = stats().await;
+    assert_eq!(
+        (&held["next_at"], &held["lateness"], &held["tasks"]["reserved"]),
+        (&"2030-01-01T09:01:00.000000Z".into(), &"PT1S".into(), &1_030.into()),
+        "{held}"
+    );
+}
+
+#[tokio::test]
 async fn a_queue_is_not_removed_by_whoever_knows_an_older_version() {
     let world = World::new().await;
     let path = "/v1/queues/q";
