@@ -95,7 +95,7 @@ fn letter(
     body: Vec<u8>,
 ) -> Letter {
     let target = Target::Destination(call.destination(namespace).into());
-    let delivery = Delivery { call: Some(call), callback: None };
+    let delivery = Delivery { call: Some(call), ..Delivery::default() };
     let task = NewTask::to(target).queue(queue).retry(RetryPolicy::WEBHOOKS).unique_key(unique);
     // The same is sent once, however often it is seen to happen.
     let task = task.at(at).on_conflict(OnConflict::Keep).delivery(delivery.encode()).payload_bytes(body);

@@ -23,6 +23,7 @@ mod notifications;
 mod owed;
 mod serve;
 mod spans;
+mod trace;
 pub mod units;
 mod watch;
 

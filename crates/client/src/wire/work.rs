@@ -72,6 +72,12 @@ pub struct ReservedTask {
     /// How long that is from now on: clocks of two machines seldom agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttr: Option<Span>,
+    /// The trace that the task was made in, as W3C Trace Context writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// What others keep with that trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
 }
 
 /// A report, and the same as an item of a batch.

@@ -159,7 +159,8 @@ fn what_workers_say() {
     round_trip::<Reserve>(r#"{"worker": "w1", "max": 10, "wait": "PT30S", "ttr": "PT1M"}"#);
     let reserved: Reserved = round_trip(
         r#"{"tasks": [{"id": "1", "token": "t", "queue": "mail", "payload": {"to": "ana"}, "attempt": 1,
-            "at": "2026-11-16T08:00:00.000000Z", "lane": "a", "name": "n", "ttr_until": "2026-11-16T08:01:00.000000Z", "ttr": "PT1M"}]}"#,
+            "at": "2026-11-16T08:00:00.000000Z", "lane": "a", "name": "n", "ttr_until": "2026-11-16T08:01:00.000000Z", "ttr": "PT1M",
+            "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate": "a=b"}]}"#,
     );
     assert_eq!(reserved.tasks[0].attempt, 1);
     round_trip::<Ack>(r#"{"token": "t", "result": {"ok": true}}"#);

@@ -13,6 +13,7 @@ use crate::call::{Call, Guard};
 use crate::delivery::Delivery;
 use crate::extras::Extras;
 use crate::spans::CreateSpan;
+use crate::trace::Trace;
 
 /// What a request says besides its tasks.
 #[derive(Clone, Default)]
@@ -21,6 +22,13 @@ pub struct Surroundings {
     pub traceparent: Option<String>,
     /// What others keep with that trace.
     pub tracestate: Option<String>,
+}
+
+impl Surroundings {
+    /// The trace, if it is written as it should be.
+    fn trace(&self) -> Option<Trace> {
+        Trace::read(self.traceparent.as_deref()?, self.tracestate.as_deref())
+    }
 }
 
 /// Makes tasks of one request: for one queue, at one moment.
@@ -138,13 +146,14 @@ impl Drafter<'_> {
                 }
                 _ => Target::Worker,
             };
-            return Ok((target, payload.unwrap_or_default(), Delivery { call: None, callback }));
+            let trace = self.surroundings.trace().filter(|_| target == Target::Worker);
+            return Ok((target, payload.unwrap_or_default(), Delivery { call: None, callback, trace }));
         };
         self.check_call("http", &call)?;
         call.traceparent.clone_from(&self.surroundings.traceparent);
         call.tracestate.clone_from(&self.surroundings.tracestate);
         let target = Target::Destination(call.destination(self.namespace).into());
-        Ok((target, payload.unwrap_or_default(), Delivery { call: Some(call), callback }))
+        Ok((target, payload.unwrap_or_default(), Delivery { call: Some(call), callback, trace: None }))
     }
 
     fn check_call(&self, field: &str, call: &Call) -> Result<(), Failure> {

@@ -80,7 +80,7 @@ pub fn with_all(
     task: wire::Task,
     target: &Target,
     payload: &Bytes,
-    Delivery { call, callback }: Delivery,
+    Delivery { call, callback, .. }: Delivery,
     policy: Option<&RetryPolicy>,
 ) -> wire::Task {
     let http = call.map(|call| wire::Http {

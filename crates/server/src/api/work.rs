@@ -24,6 +24,8 @@ use super::reply::json;
 use super::tasks::retry;
 use super::view;
 use crate::app::{App, Scheduler};
+use crate::delivery::Delivery;
+use crate::trace::Trace;
 
 /// What a worker gets when it asks for more time and says nothing of how much.
 const TOUCH: Duration = Duration::from_secs(30);
@@ -52,6 +54,10 @@ pub async fn reserve(
 fn reserved_task(reserved: &Reserved, queue: &str, now: Timestamp) -> wire::ReservedTask {
     let Reserved { token, spec, time_to_run } = reserved;
     let (payload, payload_base64) = view::carried(&spec.payload);
+    let (traceparent, tracestate) = match Delivery::trace_of(&spec.delivery) {
+        Some(Trace { parent, state }) => (Some(parent), state),
+        None => (None, None),
+    };
     wire::ReservedTask {
         id: token.id.to_string(),
         token: token_text(*token),
@@ -64,6 +70,8 @@ fn reserved_task(reserved: &Reserved, queue: &str, now: Timestamp) -> wire::Rese
         name: spec.name.as_deref().map(str::to_owned),
         ttr_until: moment_of(now + *time_to_run),
         ttr: Some((*time_to_run).into()),
+        traceparent,
+        tracestate,
     }
 }
 

@@ -11,11 +11,10 @@ use super::Call;
 use super::check::{BadCall, Place, parse_header, parse_method};
 use super::rules::QueueRules;
 use super::sign::signature;
+use crate::trace::Trace;
 
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("punctual/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// The most that W3C Trace Context asks anybody to carry.
-const TRACESTATE_MAX: usize = 512;
 
 /// Methods that usually have no body.
 const BODILESS: [Method; 5] = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS, Method::TRACE];
@@ -92,32 +91,16 @@ fn fence(token: Token) -> u64 {
 }
 
 fn add_trace(headers: &mut HeaderMap, token: Token, call: &Call) {
-    let Some(parent) = call.traceparent.as_deref().and_then(|parent| child_of(parent, token)) else { return };
+    let parent = call.traceparent.as_deref();
+    let Some(trace) = parent.and_then(|parent| Trace::read(parent, call.tracestate.as_deref())) else {
+        return;
+    };
+    // A span of this attempt's own.
+    let Ok(parent) = HeaderValue::from_str(&trace.with_span(span_of(token))) else { return };
     headers.insert("traceparent", parent);
-    let state = call.tracestate.as_deref().filter(|state| state.len() <= TRACESTATE_MAX);
-    if let Some(state) = state.and_then(|state| HeaderValue::from_str(state).ok()) {
+    if let Some(state) = trace.state.and_then(|state| HeaderValue::from_str(&state).ok()) {
         headers.insert("tracestate", state);
     }
-}
-
-/// The same trace, with a span of this attempt's own. What is not a traceparent is left out, as W3C has it.
-fn child_of(traceparent: &str, token: Token) -> Option<HeaderValue> {
-    let mut parts = traceparent.split('-');
-    let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let is_hex = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    let is_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
-    let good = is_hex(version, 2) && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2);
-    if !good
-        || version == "ff"
-        || is_zero(trace)
-        || is_zero(parent)
-        || (version == "00" && parts.next().is_some())
-    {
-        return None;
-    }
-    HeaderValue::from_str(&format!("00-{trace}-{:016x}-{flags}", span_of(token))).ok()
 }
 
 /// The number of an attempt's span. It follows from the attempt, so that nobody need remember it.

@@ -18,7 +18,8 @@ use super::words;
 #[derive(Args)]
 #[command(
     after_help = "The command gets the payload on stdin, and in its environment PUNCTUAL_TASK, PUNCTUAL_ATTEMPT,
-PUNCTUAL_TOKEN and PUNCTUAL_QUEUE. What it prints is the result. Its exit code says how it went:
+PUNCTUAL_TOKEN and PUNCTUAL_QUEUE, and TRACEPARENT if the task was made in a trace. What it prints
+is the result. Its exit code says how it went:
   0    it is done
   75   it failed for now: again as the retry policy says (EX_TEMPFAIL)
   100  give it up

@@ -157,6 +157,27 @@ async fn a_batch_of_reports_is_for_tasks_of_its_queue_only() {
 }
 
 #[tokio::test]
+async fn a_worker_goes_on_with_the_trace_that_the_task_was_made_in() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let world = World::new().await;
+    let headers = [("traceparent", TRACE), ("tracestate", "a=b")];
+    let made = world.ask_with("POST", "/v1/queues/q/tasks", &headers, br#"{"delay": "1h"}"#).await.json();
+    let path = format!("/v1/tasks/{}", made["id"].as_str().unwrap());
+    let callback = json!({"payload": 1, "callback": "http://127.0.0.1:9/"}).to_string();
+    assert_eq!(world.ask("PATCH", &path, &callback).await.status, 200);
+    let world = World::on(world.stop().await).await;
+    world.ask("POST", &format!("{path}:run"), "").await;
+    let got = world.client.reserve("q", &reserve(1)).await.unwrap().remove(0);
+    assert_eq!((got.traceparent.as_deref(), got.tracestate.as_deref()), (Some(TRACE), Some("a=b")));
+    for bad in ["nonsense", "00-00000000000000000000000000000000-00f067aa0ba902b7-01"] {
+        let headers = [("traceparent", bad), ("tracestate", "a=b")];
+        world.ask_with("POST", "/v1/queues/q/tasks", &headers, b"{}").await;
+        let got = world.client.reserve("q", &reserve(1)).await.unwrap().remove(0);
+        assert_eq!((got.traceparent, got.tracestate), (None, None), "{bad}");
+    }
+}
+
+#[tokio::test]
 async fn a_result_that_is_too_large_is_refused_and_the_task_stays_reserved() {
     let world = World::new().await;
     let made = world.ask("POST", "/v1/queues/q/tasks", "{}").await.json();

@@ -32,6 +32,47 @@ esac"#,
 }
 
 #[test]
+fn a_command_and_a_local_url_hear_of_the_trace_of_their_task() {
+    let server = Server::start();
+    let job = script(&server.folder.path().join("job"), r#"echo "$TRACEPARENT $TRACESTATE""#);
+    let (traced, plain) = (make_traced(&server, "q"), server.run(&["task", "add", "q"]).line());
+    // The worker's own trace is not that of its tasks.
+    let mut worker = server.command(&["worker", "--queue", "q", "--", &job]);
+    let mut worker = worker.env("TRACEPARENT", "other").stderr(Stdio::null()).spawn().unwrap();
+    let result = |id: &str| server.run(&["task", "result", id, "--wait", "30s", "--json"]).with(0).json();
+    assert_eq!(result(&traced)["result"], format!("{TRACE} a=b"));
+    assert_eq!(result(&plain).get("result"), None, "it has none");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    make_traced(&server, "local");
+    let local = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/tasks", local.local_addr().unwrap());
+    let worker =
+        server.command(&["worker", "--queue", "local", "--post", &url]).stderr(Stdio::null()).spawn();
+    let mut worker = worker.unwrap();
+    let asked = read_until(local.accept().unwrap().0, "\r\n\r\n").to_lowercase();
+    assert!(asked.contains(&format!("traceparent: {TRACE}\r\ntracestate: a=b")), "{asked}");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+/// Makes a task in a trace, and returns its id.
+fn make_traced(server: &Server, queue: &str) -> String {
+    use std::io::Write;
+    let mut stream = std::net::TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
+    write!(
+        stream,
+        "POST /v1/queues/{queue}/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\
+         prefer: return=minimal\r\ntraceparent: {TRACE}\r\ntracestate: a=b\r\n\r\n{{}}"
+    )
+    .unwrap();
+    let answer = read_until(stream, "\"}");
+    answer.rsplit('"').nth(1).unwrap().to_owned()
+}
+
+#[test]
 fn a_worker_that_comes_before_its_queue_says_so_and_waits() {
     let server = Server::start();
     let mut worker = server.command(&["worker", "--queue", "q", "--", "cat"]);

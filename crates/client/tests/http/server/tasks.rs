@@ -142,6 +142,8 @@ impl Tasks {
                 name: task.name.clone(),
                 ttr_until: now(),
                 ttr: Some(ttr),
+                traceparent: None,
+                tracestate: None,
             });
         }
         reserved

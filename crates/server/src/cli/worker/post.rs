@@ -44,14 +44,17 @@ impl Target {
         let task = job.task();
         let kind =
             if task.payload_base64.is_some() { "application/octet-stream" } else { "application/json" };
-        let request = Request::post(self.url)
+        let mut request = Request::post(self.url)
             .header(CONTENT_TYPE, kind)
             .header("idempotency-key", &task.id)
             .header("punctual-task", &task.id)
             .header("punctual-queue", &task.queue)
             .header("punctual-attempt", task.attempt)
-            .header("punctual-scheduled-for", task.at.to_string())
-            .body(Full::from(job.payload_bytes().to_vec()))?;
+            .header("punctual-scheduled-for", task.at.to_string());
+        for (name, value) in [("traceparent", &task.traceparent), ("tracestate", &task.tracestate)] {
+            request = value.iter().fold(request, |request, value| request.header(name, value));
+        }
+        let request = request.body(Full::from(job.payload_bytes().to_vec()))?;
         let response = self.client.request(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;

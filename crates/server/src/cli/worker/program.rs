@@ -22,6 +22,10 @@ const RESULT_BYTES_MAX: u64 = 256 * 1024;
 const COMPLAINT_LINES: usize = 10;
 const LINE_BYTES_MAX: usize = 1_000;
 
+/// Where OpenTelemetry looks for the trace that a process is part of.
+const TRACEPARENT: &str = "TRACEPARENT";
+const TRACESTATE: &str = "TRACESTATE";
+
 /// The command that does the tasks.
 #[derive(Clone)]
 pub struct Program {
@@ -82,6 +86,11 @@ impl Program {
             .env("PUNCTUAL_ATTEMPT", task.attempt.to_string())
             .env("PUNCTUAL_TOKEN", &task.token)
             .env("PUNCTUAL_QUEUE", &task.queue)
+            // Those that this process has from whoever started it are not the task's.
+            .env_remove(TRACEPARENT)
+            .env_remove(TRACESTATE)
+            .envs(task.traceparent.as_ref().map(|trace| (TRACEPARENT, trace)))
+            .envs(task.tracestate.as_ref().map(|state| (TRACESTATE, state)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
