@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::change::Change;
 use super::retry::{Retry, RetryTwin};
 #[cfg(feature = "openapi")]
-use super::schema::{Headers, Method, SigningSecret, StatusPattern, Url};
+use super::schema::{Headers, Method, PublicKey, SigningSecret, StatusPattern, Url};
 use super::select::View;
 use super::span::Span;
 use super::task::{State, Task};
@@ -261,6 +261,10 @@ pub struct Queue {
     /// How many secrets it signs with.
     #[serde(default)]
     pub secrets: usize,
+    /// What its signatures are checked with, of those secrets that are ed25519 keys, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<PublicKey>))]
+    pub public_keys: Vec<String>,
     /// Which answers of a called server mean what.
     #[serde(deserialize_with = "lenient::<_, SuccessTwin, _>")]
     pub success: Success,

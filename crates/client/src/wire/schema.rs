@@ -104,7 +104,8 @@ named_text! {
     Token, None, "^[0-9]{1,20}[.][0-9]{1,10}$", "1.1", "Names an attempt. It comes with the task.";
     Url, Some(2_048), r"^[hH][tT][tT][pP][sS]?://[^\s\\#@]+$", "http://127.0.0.1:8000/hook", "An address to be called: http or https, without user, password and fragment.";
     Method, Some(32), "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$", "POST", "Any HTTP method but CONNECT.";
-    SigningSecret, Some(100), "^whsec_[A-Za-z0-9+/]{32,86}={0,2}$", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "24 to 64 bytes in base64, as Standard Webhooks writes them.";
+    SigningSecret, Some(100), "^(whsec_[A-Za-z0-9+/]{32,86}={0,2}|whsk_([A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{86}==))$", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "In base64, as Standard Webhooks writes them: a secret of 24 to 64 bytes (`whsec_`), or the seed of an ed25519 key (`whsk_`), with or without the public key behind it.";
+    PublicKey, Some(49), "^whpk_[A-Za-z0-9+/]{43}=$", "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "An ed25519 public key in base64, as Standard Webhooks writes it.";
     StatusPattern, Some(3), "^[1-5]([0-9]{2}|xx)$", "2xx", "A status, or `2xx` for a whole class.";
 }
 

@@ -143,7 +143,7 @@ fn queue_settings_have_every_field_of_the_table() {
 fn a_queue_as_it_is_answered() {
     let queue: Queue = round_trip(
         r#"{"name": "mail", "paused": true, "target": "worker", "retry": "default", "on_exhausted": "block", "priority": 5,
-            "pinned": false, "timeout": "PT30S", "exclusive": false, "past": "reject", "secrets": 2,
+            "pinned": false, "timeout": "PT30S", "exclusive": false, "past": "reject", "secrets": 2, "public_keys": ["whpk_x"],
             "retention": {"succeeded": "PT24H"}, "success": {"codes": ["2xx"]}}"#,
     );
     assert_eq!(queue.secrets, 2);

@@ -262,6 +262,7 @@ fn shown(queue: &QueueView) -> wire::Queue {
             bytes: settings.keep_bytes,
         },
         secrets: extras.secrets.len(),
+        public_keys: extras.secrets.iter().filter_map(Secret::public_key).collect(),
         success: wire::Success {
             codes: Some(extras.success.codes.into()),
             give_up: Some(extras.success.give_up.into()),

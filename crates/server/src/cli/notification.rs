@@ -46,7 +46,7 @@ pub struct Set {
     /// With lateness: how late is too late
     #[arg(long, value_name = "DURATION")]
     lateness_over: Option<Span>,
-    /// What it is signed with (whsec_…); never shown again
+    /// What it is signed with (whsec_… or whsk_…); never shown again
     #[arg(long, value_name = "SECRET", env = "PUNCTUAL_NOTIFICATION_SECRET", hide_env_values = true)]
     secret: Option<String>,
 }

@@ -218,6 +218,7 @@ fn details_of(queue: &WireQueue) -> String {
     say("keeps dead", kept(queue.retention.dead));
     say("keeps keys", kept(queue.retention.identities));
     say("secrets", Some(queue.secrets.to_string()));
+    queue.public_keys.iter().for_each(|key| say("public key", Some(key.clone())));
     say("success", queue.success.codes.as_ref().map(|codes| codes.join(" ")));
     say("gives up at", queue.success.give_up.as_ref().map(|codes| codes.join(" ")));
     say("409 means done", queue.success.conflict.as_ref().map(words::json));

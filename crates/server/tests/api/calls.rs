@@ -1,13 +1,19 @@
 //! Calls at a given time: what arrives, and what the answer does.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use punctual_client::wire::{Change, Http, HttpTarget, NewTask, QueueSettings, QueueTarget, State};
+use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::json;
 use standardwebhooks::Webhook;
 
 use super::world::{Target, World, secs};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+/// The key pair of the first test of RFC 8032.
+const PRIVATE: &str = "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
+const PUBLIC: &str = "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
 #[tokio::test]
 async fn four_fields_schedule_a_call_and_it_arrives() {
@@ -32,6 +38,31 @@ async fn four_fields_schedule_a_call_and_it_arrives() {
     let result = world.client.result(&id, secs(10)).await.unwrap();
     assert_eq!(result.state, State::Succeeded);
     assert_eq!(world.ask("GET", &format!("/schedule/{id}"), "").await.json()["status"], "Done");
+}
+
+#[tokio::test]
+async fn whoever_has_the_public_key_of_a_queue_can_check_its_calls() {
+    let (world, mut target) = (World::new().await, Target::answering(StatusCode::OK).await);
+    let settings = json!({"target": {"http": {"url": target.url}}, "secrets": [PRIVATE, SECRET]}).to_string();
+    let queue = world.ask("PUT", "/v1/queues/hooks", &settings).await;
+    assert!(!queue.body.contains("whsk_"), "{}", queue.body);
+    assert_eq!((&queue.json()["secrets"], &queue.json()["public_keys"]), (&2.into(), &json!([PUBLIC])));
+    world.ask("POST", "/v1/queues/hooks/tasks", r#"{"payload": {"paid": true}}"#).await;
+    let call = target.next().await;
+    let header = |name: &str| call.headers[name].to_str().unwrap();
+    let (own, shared) = header("webhook-signature").split_once(' ').unwrap();
+    assert!(shared.starts_with("v1,"), "secrets of both kinds can be had at once");
+    let signed =
+        [format!("{}.{}.", header("webhook-id"), header("webhook-timestamp")).as_bytes(), call.body.as_ref()]
+            .concat();
+    let key = STANDARD.decode(PUBLIC.strip_prefix("whpk_").unwrap()).unwrap();
+    let signature = STANDARD.decode(own.strip_prefix("v1a,").unwrap()).unwrap();
+    UnparsedPublicKey::new(&ED25519, key).verify(&signed, &signature).unwrap();
+    Webhook::new(SECRET).unwrap().verify(&call.body, &call.headers).unwrap();
+    let public = json!({"secrets": [PUBLIC]}).to_string();
+    let refused = world.ask("PATCH", "/v1/queues/hooks", &public).await;
+    assert_eq!(refused.problem(), (422, "field_invalid".to_owned()));
+    assert_eq!(refused.json()["errors"][0]["field"], "secrets");
 }
 
 #[tokio::test]

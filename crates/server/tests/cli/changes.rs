@@ -94,6 +94,18 @@ fn many_tasks_are_changed_by_filter() {
 }
 
 #[test]
+fn a_queue_shows_the_public_half_of_its_keys_and_nothing_of_the_other() {
+    let server = Server::start();
+    let secret = "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
+    server.run(&["queue", "set", "q", "--secret", secret]).with(0);
+    let shown = server.run(&["queue", "get", "q"]).with(0).out;
+    assert!(shown.contains("public key      whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="), "{shown}");
+    assert!(!shown.contains("whsk_"), "{shown}");
+    let refused = server.run(&["queue", "set", "q", "--secret", "whsk_AAAA"]).with(1);
+    assert!(refused.err.contains("--secret: an ed25519 key has 32 bytes"), "{refused:#?}");
+}
+
+#[test]
 fn a_queue_that_is_not_there_cannot_be_purged() {
     let server = Server::start();
     for yes in [&[][..], &["--yes"]] {

@@ -386,6 +386,7 @@ fn queue(name: &str, settings: QueueSettings) -> Queue {
         past: settings.past.set().unwrap_or_default(),
         retention: settings.retention.set().unwrap_or_default(),
         secrets: settings.secrets.set().unwrap_or_default().len(),
+        public_keys: Vec::new(),
         success: settings.success.set().unwrap_or_default(),
     }
 }

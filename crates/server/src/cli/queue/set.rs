@@ -71,7 +71,7 @@ pub struct Set {
     /// How many bytes of ended tasks are kept: beyond that the oldest go first
     #[arg(long, value_name = "BYTES")]
     keep_bytes: Option<u64>,
-    /// What calls are signed with, whsec_…; the newest first; may be repeated
+    /// What calls are signed with, whsec_… or whsk_… (ed25519); the newest first; may be repeated
     #[arg(
         long,
         value_name = "SECRET",
