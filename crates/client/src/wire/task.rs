@@ -249,6 +249,9 @@ pub struct Task {
     /// How often it was changed. It is the task's `ETag`.
     #[serde(default)]
     pub revision: u32,
+    /// What whoever makes it should know: that no server can run it, for instance. Only when it is made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// What it carries, with `view=full`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub payload: Option<Json>,

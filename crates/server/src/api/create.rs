@@ -125,12 +125,22 @@ pub async fn answered(
 ) -> Result<(StatusCode, wire::Task), Failure> {
     let id = scheduled.id();
     if let Scheduled::New(_) = scheduled {
-        return Ok((StatusCode::CREATED, wire::Task { id: id.to_string(), ..preview }));
+        return Ok((StatusCode::CREATED, warned(wire::Task { id: id.to_string(), ..preview })));
     }
     let queue = preview.queue.clone();
     // Boxed, because most tasks are new, and would carry the room for it.
     let there = Box::pin(scheduler.find(id)).await?.and_then(|found| view::task(&found, &queue, full));
-    Ok((StatusCode::OK, there.unwrap_or_else(|| forgotten(&scheduled, preview))))
+    Ok((StatusCode::OK, warned(there.unwrap_or_else(|| forgotten(&scheduled, preview)))))
+}
+
+/// A task with what whoever makes it should know. It is taken all the same: a program that has the handler may open the
+/// data folder later.
+fn warned(mut task: wire::Task) -> wire::Task {
+    if task.target == wire::TargetKind::Handler && !task.state.has_ended() {
+        let text = "no server runs handlers: it waits for a program that embeds Punctual and has this one";
+        task.warnings.push(text.to_owned());
+    }
+    task
 }
 
 /// A task of the same unique key that ended long ago: no more is known than how.

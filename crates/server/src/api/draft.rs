@@ -104,6 +104,7 @@ impl Drafter<'_> {
             last_error: None,
             ended_at: None,
             revision: 1,
+            warnings: Vec::new(),
             payload: None,
             payload_base64: None,
             http: None,

@@ -60,6 +60,7 @@ fn shown(task: &Task, state: wire::State, queue: &str, full: bool) -> wire::Task
         last_error: task.last_error.as_deref().map(str::to_owned),
         ended_at: None,
         revision: task.revision,
+        warnings: Vec::new(),
         payload: None,
         payload_base64: None,
         http: None,

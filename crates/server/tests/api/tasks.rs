@@ -172,3 +172,21 @@ async fn what_has_not_failed_is_not_retried() {
     let reserved = world.ask("POST", "/v1/queues/work/reserve", r#"{"wait": "10s"}"#).await.json();
     assert_eq!(reserved["tasks"][0]["id"], failing.as_str());
 }
+
+#[tokio::test]
+async fn whoever_makes_a_task_that_no_server_runs_is_told() {
+    let world = World::new().await;
+    world.ask("PUT", "/v1/queues/handled", r#"{"target": {"handler": "h"}}"#).await;
+    let batch = r#"{"tasks": [{"handler": "h"}, {}]}"#;
+    let results = world.ask("POST", "/v1/queues/q/tasks", batch).await.json();
+    let warnings = |task: &serde_json::Value| task.get("warnings").cloned();
+    let told = warnings(&results["results"][0]["task"]).expect("it is told");
+    assert!(told[0].as_str().unwrap().contains("no server runs handlers"), "{told}");
+    assert_eq!(warnings(&results["results"][1]["task"]), None, "a worker may come");
+    let made =
+        world.ask("POST", "/v1/queues/handled/tasks", r#"{"unique_key": "k", "delay": "1h"}"#).await.json();
+    assert_eq!(warnings(&made), Some(told.clone()), "its queue says who does it");
+    let id = made["id"].as_str().unwrap();
+    let looked = world.ask("GET", &format!("/v1/tasks/{id}"), "").await.json();
+    assert_eq!(warnings(&looked), None, "it is told once");
+}

@@ -53,6 +53,7 @@ impl Tasks {
             last_error: None,
             ended_at: None,
             revision: 1,
+            warnings: Vec::new(),
             payload: new.payload.clone(),
             payload_base64: new.payload_base64.clone(),
             http: new.http.clone(),

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use punctual_client::wire::{self, Base64, Http, Json, NewTask, OnConflict, Retry, Span, TargetKind};
+use punctual_client::wire::{self, Base64, Http, Json, NewTask, OnConflict, Retry, Span};
 
 use super::add_lines::add_lines;
 use crate::cli::Outcome;
@@ -153,10 +153,8 @@ impl Add {
         if !made.is_new {
             eprintln!("the task was there already (same unique key, lane and time)");
         }
-        if made.task.target == TargetKind::Handler && !made.task.state.has_ended() {
-            eprintln!(
-                "no server runs handlers: it waits for a program that embeds Punctual and has this one"
-            );
+        for warning in &made.task.warnings {
+            eprintln!("{warning}");
         }
         print(&made.task.id)
     }
