@@ -12,6 +12,8 @@ use serde::Serialize;
 pub enum Unit {
     PerSecond,
     Milliseconds,
+    #[cfg(feature = "http")]
+    Microseconds,
     Mebibytes,
     Percent,
     Count,
@@ -65,6 +67,8 @@ fn show(figure: f64, unit: Unit) -> String {
         Unit::PerSecond if figure >= 1_000.0 => format!("{:.1} k/s", figure / 1e3),
         Unit::PerSecond => format!("{figure:.0} /s"),
         Unit::Milliseconds => format!("{figure:.2} ms"),
+        #[cfg(feature = "http")]
+        Unit::Microseconds => format!("{figure:.1} µs"),
         Unit::Mebibytes => format!("{figure:.0} MiB"),
         Unit::Percent => format!("{figure:.3} %"),
         Unit::Count => format!("{figure:.0}"),

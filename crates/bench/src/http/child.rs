@@ -12,6 +12,9 @@ use super::connection::{Connection, request};
 const START_MAX: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// In what Linux counts processor time for those who ask, on every machine.
+const TICKS_PER_SEC: f64 = 100.0;
+
 /// A server in a process of its own.
 pub struct Served {
     process: Child,
@@ -41,6 +44,15 @@ impl Bench<'_> {
 }
 
 impl Served {
+    /// The processor time that it has taken so far, in seconds. What else the machine does changes it little.
+    pub fn processor_secs(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
+        // The name before the bracket may hold anything. Then come the state and ten numbers that are no times.
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let ticks = after_name.split_ascii_whitespace().skip(11).take(2);
+        ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / TICKS_PER_SEC
+    }
+
     #[expect(clippy::disallowed_methods, reason = "another process says nothing when it is ready")]
     async fn start(mut command: Command, address: SocketAddr, path: &str) -> Served {
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();

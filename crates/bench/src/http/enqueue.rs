@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use super::Bench;
 use super::child::clean;
 use super::connection::{Connection, request};
-use crate::report::{Row, Unit};
+use crate::report::{Row, Unit, median};
 use crate::stopwatch::Stopwatch;
 
 const CONNECTIONS: usize = 50;
@@ -25,10 +25,17 @@ pub async fn run(bench: &mut Bench<'_>) {
     let one = create(TASK);
     let many = create(&format!(r#"{{"tasks":[{}]}}"#, vec![TASK; BULK].join(",")));
     let (mut ones, mut bare_ones, mut manys, mut bare_manys) = (vec![], vec![], vec![], vec![]);
+    let (mut costs, mut bare_costs) = (vec![], vec![]);
     for round in 1..=bench.options.rounds {
         bench.tell(&format!("enqueue, round {round}"));
-        bare_ones.push(closed(bare.address, &one, CONNECTIONS, 1, time).await);
-        ones.push(closed(served.address, &one, CONNECTIONS, 1, time).await);
+        for (server, rates, costs) in
+            [(&bare, &mut bare_ones, &mut bare_costs), (&served, &mut ones, &mut costs)]
+        {
+            let before = server.processor_secs();
+            rates.push(closed(server.address, &one, CONNECTIONS, 1, time).await);
+            let requests = rates[round - 1] * time.as_secs_f64();
+            costs.push((server.processor_secs() - before) / requests * 1e6);
+        }
         bare_manys.push(closed(bare.address, &many, BULK_CONNECTIONS, BULK, time).await);
         manys.push(closed(served.address, &many, BULK_CONNECTIONS, BULK, time).await);
     }
@@ -38,6 +45,9 @@ pub async fn run(bench: &mut Bench<'_>) {
         &bare_ones,
         "≥ 0.6 of the limit",
     ));
+    let (cost, bare_cost) = (median(costs.into_iter()), median(bare_costs.into_iter()));
+    let row = Row::new("the server's processor time for each of these", cost, Unit::Microseconds, "");
+    bench.note(row.within(bare_cost));
     bench.note(Row::beside_limit(
         "enqueue, 4 connections, 1,000 a request",
         &manys,
@@ -46,7 +56,7 @@ pub async fn run(bench: &mut Bench<'_>) {
     ));
     drop(served);
     clean(&bench.folder.join("enqueue"));
-    half_load(bench, &one, crate::report::median(ones.into_iter()) / 2.0).await;
+    half_load(bench, &one, median(ones.into_iter()) / 2.0).await;
 }
 
 /// How long answers take at half of what the server can do; on one that has not had a burst of millions just before.
