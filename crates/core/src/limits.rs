@@ -19,6 +19,8 @@ pub struct Limits {
     pub parked_page: usize,
     /// Tasks waiting in memory for one busy destination; the rest lie in the store.
     pub destination_waiting_max: usize,
+    /// The same for a destination of which it is not known yet how quickly it goes on. They take the room of their windows.
+    pub destination_first_max: usize,
     /// Attempts running at once against one destination.
     pub destination_running_max: u32,
     /// Failures in a row that open a destination's breaker.
@@ -66,6 +68,7 @@ impl Default for Limits {
             behind_max: 8,
             parked_page: 32,
             destination_waiting_max: 32,
+            destination_first_max: 16_384,
             destination_running_max: 20,
             breaker_failures: 5,
             breaker_rest: Duration::from_secs(5),

@@ -27,6 +27,7 @@ pub fn limits() -> Limits {
         behind_max: 2,
         parked_page: 3,
         destination_waiting_max: 2,
+        destination_first_max: 4,
         destination_running_max: 2,
         breaker_failures: 3,
         breaker_rest: Duration::from_secs(2),

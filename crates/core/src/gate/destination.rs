@@ -27,6 +27,10 @@ pub struct Destinations {
     /// Those that failed, by when they are forgotten if nobody goes there any more: a million hosts that failed once
     /// must not be remembered for ever.
     failed: BTreeSet<(BootTime, u64)>,
+    /// Those that more wait for than a standing destination is allowed, by when it is looked whether they still go on.
+    crowded: BTreeSet<(BootTime, u64)>,
+    /// Those whose line is too long by now: the last of it is sent away.
+    overlong: BTreeSet<u64>,
     /// How many of them have `rests_until`.
     breakers_open: usize,
 }
@@ -38,11 +42,19 @@ const TIME_TO_SEND: Duration = Duration::from_secs(1);
 /// What was under way at once and fails together is one sign of trouble, not many.
 const CUT_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long those may have to wait here who come last. They wait in memory and take the room of their windows, so that
+/// what lies behind them waits too; but sending them away and fetching them again costs more than they do.
+const WAIT_MAX: Duration = Duration::from_secs(3);
+
 #[derive(Default)]
 struct Destination {
     running: u32,
-    /// Offers that wait here; never many.
+    /// Offers that wait here: a few, and more as long as it goes on quickly.
     waiting: BTreeSet<Offer>,
+    /// `None` until somebody has to wait.
+    pace: Option<Pace>,
+    /// Under what time it stands among the crowded.
+    look_at: Option<BootTime>,
     /// Partitions whose tasks were sent away and lie in the store, in the order in which they may send some again.
     sent_away: VecDeque<PartitionId>,
     failures_in_a_row: u32,
@@ -65,7 +77,60 @@ struct Share {
     cut_at: BootTime,
 }
 
+/// How quickly a destination takes what it is sent: what went well in the present stretch of time, and in the one before.
+struct Pace {
+    since: BootTime,
+    good: usize,
+    good_before: usize,
+    /// Until then too little is known of it.
+    unknown_until: BootTime,
+}
+
+impl Pace {
+    const STRETCH: Duration = Duration::from_millis(50);
+    /// So long it may take until a node that was idle, or is busy with others, has found its pace.
+    const UNKNOWN: Duration = Duration::from_secs(1);
+
+    fn begun(now: Now) -> Pace {
+        Pace { since: now.boot, good: 0, good_before: 0, unknown_until: now.boot + Pace::UNKNOWN }
+    }
+
+    fn went_well(&mut self, now: Now) {
+        self.go_on(now);
+        self.good += 1;
+    }
+
+    fn go_on(&mut self, now: Now) {
+        if self.since + Self::STRETCH <= now.boot {
+            let was_just_before = now.boot < self.since + 2 * Self::STRETCH;
+            self.good_before = if was_just_before { self.good } else { 0 };
+            (self.since, self.good) = (now.boot, 0);
+        }
+    }
+
+    /// How many it takes in that time, if it goes on so.
+    fn takes_in(&mut self, now: Now, time: Duration) -> usize {
+        self.go_on(now);
+        let stretches = (time.as_micros() / Self::STRETCH.as_micros()) as usize;
+        self.good.max(self.good_before) * stretches
+    }
+}
+
 impl Destination {
+    /// How many may wait here.
+    fn waiting_max(&mut self, now: Now, limits: &Limits) -> usize {
+        let pace = self.pace.get_or_insert_with(|| Pace::begun(now));
+        let first_max = if now.boot < pace.unknown_until { limits.destination_first_max } else { 0 };
+        pace.takes_in(now, WAIT_MAX).max(limits.destination_waiting_max).max(first_max)
+    }
+
+    /// Its tasks wait in the store, and are asked for again when there is room.
+    fn send_away(&mut self, partition: PartitionId) {
+        if !self.sent_away.contains(&partition) {
+            self.sent_away.push_back(partition);
+        }
+    }
+
     fn running_max(&self, limits: &Limits) -> u32 {
         let max = limits.destination_running_max;
         self.share.as_ref().map_or(max, |share| share.running_max.min(max))
@@ -129,16 +194,46 @@ impl Destinations {
     }
 
     /// Keeps an offer for a destination that has no room, or says that it must wait elsewhere.
-    pub fn wait(&mut self, limits: &Limits, id: u64, offer: Offer) -> Option<Obstacle> {
+    pub fn wait(&mut self, now: Now, limits: &Limits, id: u64, offer: Offer) -> Option<Obstacle> {
         let destination = self.all.entry(id).or_default();
-        if destination.waiting.len() < limits.destination_waiting_max {
+        if destination.waiting.len() < destination.waiting_max(now, limits) {
             destination.waiting.insert(offer);
+            if destination.waiting.len() > limits.destination_waiting_max && destination.look_at.is_none() {
+                let look_at = now.boot + Pace::STRETCH;
+                destination.look_at = Some(look_at);
+                self.crowded.insert((look_at, id));
+            }
             None
         } else {
-            if !destination.sent_away.contains(&offer.partition) {
-                destination.sent_away.push_back(offer.partition);
-            }
+            destination.send_away(offer.partition);
             Some(Obstacle::Destination(id))
+        }
+    }
+
+    /// One that has waited here until now and is to wait elsewhere, because its destination does not go on as it did.
+    pub fn next_surplus(&mut self, now: Now, limits: &Limits) -> Option<(Offer, Obstacle)> {
+        while let Some(&id) = self.overlong.first() {
+            if let Some(destination) = self.all.get_mut(&id)
+                && destination.waiting.len() > destination.waiting_max(now, limits)
+                && let Some(last) = destination.waiting.pop_last()
+            {
+                destination.send_away(last.partition);
+                return Some((last, Obstacle::Destination(id)));
+            }
+            self.overlong.remove(&id);
+        }
+        None
+    }
+
+    /// Looks whether those that many wait for go on as they did, and when to look again.
+    fn look_at_crowded(&mut self, now: Now, limits: &Limits) {
+        while let Some((at, id)) = self.crowded.first().copied().filter(|(at, _)| *at <= now.boot) {
+            self.crowded.remove(&(at, id));
+            let Some(destination) = self.all.get_mut(&id) else { continue };
+            let is_crowded = destination.waiting.len() > limits.destination_waiting_max;
+            destination.look_at = is_crowded.then_some(now.boot + Pace::STRETCH);
+            self.crowded.extend(destination.look_at.map(|at| (at, id)));
+            self.overlong.extend(is_crowded.then_some(id));
         }
     }
 
@@ -170,7 +265,10 @@ impl Destinations {
         self.breakers_open += usize::from(destination.rests_until.is_some());
         self.breakers_open -= usize::from(rested.is_some());
         match conduct {
-            Conduct::Good => destination.earn_share(limits),
+            Conduct::Good => {
+                destination.pace.iter_mut().for_each(|pace| pace.went_well(now));
+                destination.earn_share(limits);
+            }
             Conduct::Busy | Conduct::Bad => destination.cut_share(now, limits),
             Conduct::Neither => {}
         }
@@ -223,7 +321,8 @@ impl Destinations {
     }
 
     /// Looks again where a breaker lets a probe through now, or a partition that was asked has not sent anything.
-    pub fn time_passed(&mut self, now: Now) {
+    pub fn time_passed(&mut self, now: Now, limits: &Limits) {
+        self.look_at_crowded(now, limits);
         for times in [&mut self.resting, &mut self.asking] {
             while let Some((_, id)) = times.first().copied().filter(|(at, _)| *at <= now.boot) {
                 times.pop_first();
@@ -284,7 +383,7 @@ impl Destinations {
     pub fn wake_at(&self) -> Wake {
         let first =
             |times: &BTreeSet<(BootTime, u64)>| Wake { wall: None, boot: times.first().map(|(at, _)| *at) };
-        first(&self.resting).or(first(&self.asking))
+        first(&self.resting).or(first(&self.asking)).or(first(&self.crowded))
     }
 }
 
@@ -337,10 +436,10 @@ mod tests {
         }
         destinations.started(at(2), 5_000);
         destinations.ended(at(300), &limits, 5_000, Conduct::Bad);
-        destinations.time_passed(at(600));
+        destinations.time_passed(at(600), &limits);
         assert_eq!(destinations.all.len(), 1_001);
         assert_eq!(destinations.breakers_open(), (0..1_000).filter(|id| id % 7 >= 4).count());
-        destinations.time_passed(at(601));
+        destinations.time_passed(at(601), &limits);
         assert_eq!(
             (destinations.all.len(), destinations.failed.len(), destinations.resting.len()),
             (1, 1, 0)

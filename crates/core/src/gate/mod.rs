@@ -117,7 +117,7 @@ impl Gate {
         if let Some(destination) = offer.destination {
             self.destinations.hear(destination, offer.partition);
             if !self.destinations.has_room(now, &self.settings.limits, destination) {
-                return self.destinations.wait(&self.settings.limits, destination, offer);
+                return self.destinations.wait(now, &self.settings.limits, destination, offer);
             }
         }
         self.stand_in_line(now, offer);
@@ -141,6 +141,9 @@ impl Gate {
 
     /// The next offer to start on one of this node's own slots.
     pub fn next(&mut self, now: Now) -> Option<Verdict> {
+        if let Some((offer, obstacle)) = self.destinations.next_surplus(now, &self.settings.limits) {
+            return Some(Verdict::Refuse(offer, obstacle));
+        }
         for offer in self.destinations.let_forward(now, &self.settings.limits) {
             self.stand_in_line(now, offer);
         }
@@ -154,7 +157,7 @@ impl Gate {
             && !self.destinations.has_room(now, &self.settings.limits, destination)
         {
             self.show(now, offer.queue);
-            let refused = self.destinations.wait(&self.settings.limits, destination, offer);
+            let refused = self.destinations.wait(now, &self.settings.limits, destination, offer);
             return Some(refused.map_or(Verdict::Wait, |obstacle| Verdict::Refuse(offer, obstacle)));
         }
         self.start(now, offer, true);
@@ -313,7 +316,7 @@ impl Gate {
         while let Some(&(_, queue)) = self.metered.first().filter(|(at, _)| *at <= now.boot) {
             self.show(now, queue);
         }
-        self.destinations.time_passed(now);
+        self.destinations.time_passed(now, &self.settings.limits);
     }
 }
 

@@ -133,6 +133,53 @@ fn a_destination_takes_so_many_at_once_and_the_rest_wait_out_of_the_way() {
 }
 
 #[test]
+fn a_destination_that_goes_on_quickly_has_more_waiting_in_memory_until_it_does_not() {
+    check(
+        "
+        limits destination_running_max=1 destination_waiting_max=1 parked_page=2
+        watch a1
+        0    accept a*10 due=1 destination=x
+        1    assert loaded == 2
+        1    succeed a1
+        1    accept b*10 due=1 destination=x
+        1    assert loaded >= 12
+        1.2  tick
+        1.2  assert loaded <= 4
+        2    auto succeed *
+        2    succeed a2
+        30   assert ended == 20
+        30   assert loaded == 0
+        ",
+        "
+        1 start a1 #1
+        1 finish a1
+        ",
+    );
+}
+
+#[test]
+fn a_destination_that_is_new_has_more_waiting_in_memory_for_a_moment() {
+    check(
+        "
+        limits destination_running_max=1 destination_waiting_max=1 destination_first_max=5 parked_page=2
+        watch a1
+        0    accept a*10 due=1 destination=x
+        1    assert loaded == 6
+        2.1  tick
+        2.1  assert loaded == 2
+        3    auto succeed *
+        3    succeed a1
+        30   assert ended == 10
+        30   assert loaded == 0
+        ",
+        "
+        1 start a1 #1
+        3 finish a1
+        ",
+    );
+}
+
+#[test]
 fn a_breaker_opens_probes_and_closes() {
     check(
         "

@@ -80,7 +80,11 @@ impl Rules {
                 "look_ahead" => limits.look_ahead = duration(value),
                 "behind_max" => limits.behind_max = count(),
                 "parked_page" => limits.parked_page = count(),
-                "destination_waiting_max" => limits.destination_waiting_max = count(),
+                // Of a destination that is new, too, unless said otherwise after it.
+                "destination_waiting_max" => {
+                    (limits.destination_waiting_max, limits.destination_first_max) = (count(), 0);
+                }
+                "destination_first_max" => limits.destination_first_max = count(),
                 "destination_running_max" => limits.destination_running_max = count() as u32,
                 "breaker_failures" => limits.breaker_failures = count() as u32,
                 "breaker_rest" => limits.breaker_rest = duration(value),
