@@ -144,6 +144,11 @@ impl<S: Store> Scheduler<S> {
         if let Some(queue) = self.inner.directory.met(&self.namespace, name) {
             return Ok(Some(queue));
         }
+        // Boxed, because it is seldom: whoever asks for a queue that was met would carry the room for it.
+        Box::pin(self.read_queue(name)).await
+    }
+
+    async fn read_queue(&self, name: &str) -> Result<Option<Queue>, Error> {
         let queue = self.inner.directory.find(self.now(), &self.namespace, name).await?;
         if let Some(queue) = &queue {
             self.tell_of_queue(queue).await?;

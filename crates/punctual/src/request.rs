@@ -21,21 +21,19 @@ use crate::view::{Page, Scheduled};
 pub(crate) const ASKED_KIB_MAX: u32 = 32 * 1024;
 
 impl<S: Store> Scheduler<S> {
-    /// The queue that a task is for, made if there is none and the task may enter it.
-    async fn queue_for(&self, task: &Checked) -> Result<Queue, Error> {
-        if let Some(queue) = self.queue_if_there(&task.queue).await? {
-            return Ok(queue);
-        }
-        self.refuse_past(task.spec.at, QueueSettings::default().past)?;
-        // Boxed, because it is seldom: every other task would carry the room for it.
-        Box::pin(self.make_queue(&task.queue)).await
+    /// What is wrong with a task by itself. What waits for the rest carries only what is left of it.
+    pub(crate) fn check(&self, now: Timestamp, task: NewTask) -> Result<Checked, Error> {
+        self.refuse_when_stopping()?;
+        Ok(task.check(now, &self.inner.limits)?)
     }
 
-    /// Checks a task and decides where it belongs. Nothing is changed before everything is checked.
-    pub(crate) async fn draft(&self, now: Timestamp, task: NewTask) -> Result<(PartitionId, Draft), Error> {
-        self.refuse_when_stopping()?;
-        let task = task.check(now, &self.inner.limits)?;
-        let queue = self.queue_for(&task).await?;
+    /// Decides where a task belongs. Nothing is changed before everything is checked.
+    pub(crate) async fn place(&self, task: Checked) -> Result<(PartitionId, Draft), Error> {
+        let queue = match self.inner.directory.met(&self.namespace, &task.queue) {
+            Some(queue) => queue,
+            // Boxed, because it is seldom: every other task would carry the room for it.
+            None => Box::pin(self.meet_queue(&task)).await?,
+        };
         let priority = task.priority.unwrap_or(queue.settings.priority);
         let route = match task.spec.routing_key() {
             _ if queue.settings.pinned => Route::of(&task.queue),
@@ -45,6 +43,15 @@ impl<S: Store> Scheduler<S> {
         let Checked { spec, on_conflict, .. } = task;
         let draft = Draft { route, queue: queue.id, priority, spec, on_conflict };
         Ok((route.partition(self.inner.partitions), draft))
+    }
+
+    /// The queue that a task is for, made if there is none and the task may enter it.
+    async fn meet_queue(&self, task: &Checked) -> Result<Queue, Error> {
+        if let Some(queue) = self.queue_if_there(&task.queue).await? {
+            return Ok(queue);
+        }
+        self.refuse_past(task.spec.at, QueueSettings::default().past)?;
+        self.make_queue(&task.queue).await
     }
 
     pub(crate) async fn create(

@@ -83,11 +83,14 @@ impl<S: Store> Scheduler<S> {
     }
 
     /// Schedules a task. When this returns, it is on stable storage.
-    pub async fn schedule(&self, task: NewTask) -> Result<Scheduled, Error> {
-        let (partition, draft) = self.draft(self.now(), task).await?;
-        let created = self.create(partition, vec![draft]).await?;
-        let created = created.into_iter().next().ok_or(Error::Unknown)?;
-        scheduled(created)
+    pub fn schedule(&self, task: NewTask) -> impl Future<Output = Result<Scheduled, Error>> + Send {
+        let checked = self.check(self.now(), task);
+        async move {
+            let (partition, draft) = self.place(checked?).await?;
+            let created = self.create(partition, vec![draft]).await?;
+            let created = created.into_iter().next().ok_or(Error::Unknown)?;
+            scheduled(created)
+        }
     }
 
     /// Schedules many tasks at once: much faster than one by one. Answers for each in turn; one that is
@@ -97,7 +100,11 @@ impl<S: Store> Scheduler<S> {
         let mut by_partition: BTreeMap<PartitionId, (Vec<usize>, Vec<Draft>)> = BTreeMap::new();
         let now = self.now();
         for (place, task) in tasks.into_iter().enumerate() {
-            match self.draft(now, task).await {
+            let placed = match self.check(now, task) {
+                Ok(task) => self.place(task).await,
+                Err(error) => Err(error),
+            };
+            match placed {
                 Ok((partition, draft)) => {
                     let (places, drafts) = by_partition.entry(partition).or_default();
                     places.push(place);

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use punctual_core::BootTime;
+
 use crate::clock::Clock;
 
 /// Waits for time to pass.
@@ -28,11 +30,23 @@ impl Alarm {
         Alarm {}
     }
 
-    /// Waits so long. Whoever stops waiting leaves nothing behind.
-    pub async fn after(&self, delay: Duration) {
+    /// Whether it can wait for less than a millisecond.
+    #[cfg(target_os = "linux")]
+    pub fn is_precise(&self) -> bool {
+        self.timer.is_some()
+    }
+
+    /// Whether it can wait for less than a millisecond.
+    #[cfg(not(target_os = "linux"))]
+    pub fn is_precise(&self) -> bool {
+        false
+    }
+
+    /// Waits until then, or not quite so long: it may ring early once, for whoever waited before.
+    pub async fn at(&mut self, now: BootTime, delay: Duration) {
         #[cfg(target_os = "linux")]
-        if let Some(timer) = &self.timer
-            && timer.after(delay).await.is_ok()
+        if let Some(timer) = &mut self.timer
+            && timer.at(now, delay).await.is_ok()
         {
             return;
         }
@@ -51,6 +65,7 @@ mod kernel {
     use std::os::fd::OwnedFd;
     use std::time::Duration;
 
+    use punctual_core::BootTime;
     use rustix::time::{
         Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
         timerfd_settime,
@@ -62,6 +77,8 @@ mod kernel {
         timer: OwnedFd,
         /// The same timer as tokio sees it: like a pipe, it can be read when it has run down.
         rings: Receiver,
+        /// When it rings, if it was set and has not rung since.
+        rings_at: Option<BootTime>,
     }
 
     impl Timer {
@@ -69,23 +86,37 @@ mod kernel {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
             let rings = Receiver::from_owned_fd_unchecked(timer.try_clone()?)?;
-            Ok(Timer { timer, rings })
+            Ok(Timer { timer, rings, rings_at: None })
         }
 
-        pub async fn after(&self, delay: Duration) -> io::Result<()> {
+        /// Most of those who wait for a time stop before it comes, and wait for about the same time again: then the
+        /// timer stays as it is. If it rings too early, they see that their time has not come, and wait again.
+        pub async fn at(&mut self, now: BootTime, delay: Duration) -> io::Result<()> {
+            let at = now + delay;
+            if !self.rings_at.is_some_and(|rings_at| now < rings_at && rings_at <= at) {
+                self.set(delay)?;
+                self.rings_at = Some(at);
+            }
+            loop {
+                self.rings.readable().await?;
+                match self.rings.try_read(&mut [0; 8]) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    rung => {
+                        self.rings_at = None;
+                        return rung.map(|_| ());
+                    }
+                }
+            }
+        }
+
+        fn set(&self, delay: Duration) -> io::Result<()> {
             // Zero would stop it.
             let it_value =
                 Timespec::try_from(delay.max(Duration::from_nanos(1))).map_err(io::Error::other)?;
             let once = Itimerspec { it_interval: Timespec::default(), it_value };
             // What it said before is forgotten with this.
             timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
-            loop {
-                self.rings.readable().await?;
-                match self.rings.try_read(&mut [0; 8]) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    rung => return rung.map(|_| ()),
-                }
-            }
+            Ok(())
         }
     }
 }

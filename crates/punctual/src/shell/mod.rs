@@ -9,6 +9,7 @@ mod attempt;
 mod command;
 mod overdue;
 mod owed;
+mod pace;
 mod prune;
 mod quiet;
 mod runners;
@@ -40,6 +41,7 @@ use crate::view::Quiet;
 use alarm::{Alarm, sleep};
 pub use command::{Command, Ended, EndedOrForgotten};
 use overdue::Overdue;
+use pace::Pace;
 use runners::{Report, Runners};
 use stop::Stopping;
 use trusted_time::TrustedTime;
@@ -118,6 +120,7 @@ pub struct Shell<S> {
     reloads: FxHashMap<PartitionId, u32>,
     /// Nothing is recorded before this: the store had no room even for what ends tasks.
     full_until: Option<BootTime>,
+    pace: Pace,
     /// Who waits until no partition is being taken over.
     awaiting_owned: Vec<oneshot::Sender<()>>,
     /// Who waits until nothing is left to do at this time.
@@ -198,6 +201,7 @@ impl<S: Store> Shell<S> {
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
             full_until: None,
+            pace: Pace::default(),
             awaiting_owned: Vec::new(),
             awaiting_quiet: Vec::new(),
             pruning: Pruning::default(),
@@ -239,7 +243,7 @@ impl<S: Store> Shell<S> {
             count = self.commands.recv_many(&mut commands, EVENTS_PER_ROUND), if !self.deserted => {
                 if count == 0 { Woken::NobodyAsks } else { Woken::Commands(commands) }
             }
-            () = self.alarm.after(delay) => Woken::Time,
+            () = self.alarm.at(now.boot, delay) => Woken::Time,
         }
     }
 
@@ -249,6 +253,7 @@ impl<S: Store> Shell<S> {
             wake = wake.or(stopping.wake());
         }
         wake = wake.or(Wake { wall: None, boot: self.full_until.filter(|until| *until > now.boot) });
+        wake = wake.or(Wake { wall: None, boot: self.batch_waits_until(now) });
         let max = if wake.wall.is_some() { WAIT_MAX } else { Duration::from_secs(3600) };
         // History can wait: it is no reason to look at the wall clock every second.
         let max = self.prune_delay(now).map_or(max, |delay| delay.min(max));
