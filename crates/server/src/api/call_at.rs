@@ -8,8 +8,9 @@ use punctual_client::wire::{self, CallAt, ScheduledCall};
 
 use super::ask::{self, Asker, surroundings};
 use super::create::{answered, drafter};
+use super::draft::{Drafted, Shown};
 use super::failure::Failure;
-use super::once::once;
+use super::once::{fingerprint, key, once};
 use super::reply::json;
 use super::tasks::look;
 use crate::app::App;
@@ -24,17 +25,21 @@ pub async fn schedule(
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let scheduled = make(&app, &asker, &headers, &bytes);
-    once(&asker.scheduler, &headers, "/schedule", &bytes, scheduled).await
+    match key(&headers)? {
+        Some(key) => once(&asker.scheduler, &key, fingerprint("/schedule", &bytes), scheduled).await,
+        None => scheduled.await,
+    }
 }
 
 async fn make(app: &App, asker: &Asker, headers: &HeaderMap, bytes: &Bytes) -> Result<Response, Failure> {
     let call: CallAt = ask::body(bytes)?;
     let queue = call.queue.clone().unwrap_or_else(|| QUEUE.to_owned());
     let (url, verb) = (call.url.clone(), call.verb.clone().unwrap_or_else(|| "POST".to_owned()));
-    let drafter = drafter(app, &asker.scheduler, &queue, false, surroundings(headers)).await?;
-    let drafted = drafter.draft(task_of(call))?;
-    let scheduled = asker.scheduler.schedule(drafted.task).await?;
-    let (status, task) = answered(&asker.scheduler, scheduled, drafted.preview, false).await?;
+    let drafter = drafter(app, &asker.scheduler, &queue, Shown::Basic, surroundings(headers)).await?;
+    let Drafted { task, preview } = drafter.draft(task_of(call))?;
+    let scheduled = asker.scheduler.schedule(task).await?;
+    let preview = *preview.expect("more than an id is shown");
+    let (status, task) = answered(&asker.scheduler, scheduled, preview, Shown::Basic).await?;
     let place = HeaderValue::from_str(&format!("/schedule/{}", task.id));
     let mut response = json(status, &call_of(task, url, verb));
     if let Ok(place) = place {

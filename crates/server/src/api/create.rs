@@ -5,21 +5,56 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, Path, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::Either;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use punctual::{Found, Scheduled, TaskView};
 use punctual_client::wire::{self, BATCH_MAX, CreateResult, Creation};
 use punctual_core::QueueId;
 
 use super::ask::{self, Asker, Full, refuse_dots, surroundings, wants_minimal};
-use super::draft::{Drafted, Drafter, Surroundings};
+use super::draft::{Drafted, Drafter, Shown, Surroundings};
 use super::failure::Failure;
 use super::lines;
 use super::list::FULL_BYTES;
-use super::once::{has_key, once, refuse_too_many_to_keep};
+use super::once::{Key, fingerprint, key, once, refuse_too_many_to_keep};
 use super::reply::{json, tagged};
 use super::view;
 use crate::app::{App, Scheduler};
 use crate::extras::Extras;
+
+/// What the head of a request says about the tasks in its body. The head itself is let go of: as long as somebody holds
+/// it, its connection cannot use that memory for what comes next.
+pub struct Wishes {
+    /// A task in each line.
+    is_lines: bool,
+    /// How much of them is answered.
+    pub shown: Shown,
+    key: Option<Key>,
+    surroundings: Surroundings,
+}
+
+impl Wishes {
+    fn read(headers: &HeaderMap, full: bool) -> Result<Wishes, Failure> {
+        let shown = match full {
+            _ if wants_minimal(headers) => Shown::Id,
+            true => Shown::Full,
+            false => Shown::Basic,
+        };
+        let (is_lines, key, surroundings) = (is_lines(headers)?, key(headers)?, surroundings(headers));
+        Ok(Wishes { is_lines, shown, key, surroundings })
+    }
+
+    /// Whoever makes these tasks for this queue.
+    pub async fn drafter<'a>(
+        &self,
+        app: &'a App,
+        scheduler: &'a Scheduler,
+        queue: &'a str,
+    ) -> Result<Drafter<'a>, Failure> {
+        drafter(app, scheduler, queue, self.shown, self.surroundings.clone()).await
+    }
+}
 
 /// `POST /v1/queues/{queue}/tasks`
 pub async fn create(
@@ -29,48 +64,61 @@ pub async fn create(
     Full(full): Full,
     request: Request,
 ) -> Result<Response, Failure> {
-    let headers = request.headers().clone();
+    let wishes = Wishes::read(request.headers(), full)?;
     // To give the same answer again, one must know the whole request: so with a key it is not a stream.
-    if is_lines(&headers)? && !has_key(&headers) {
-        return Box::pin(lines::create(app, asker, queue, full, request)).await;
+    if wishes.is_lines && wishes.key.is_none() {
+        return Box::pin(lines::create(app, asker, queue, wishes, request)).await;
     }
     let ask::Body(body) = ask::Body::from_request(request, &app).await?;
-    let made = make(&app, &asker.scheduler, &queue, full, &headers, &body);
-    if !has_key(&headers) {
-        return made.await;
-    }
+    let Some(key) = &wishes.key else {
+        return make(&app, &asker.scheduler, &queue, &wishes, body).await;
+    };
     // What was answered in full is not for whoever asks for less: that takes another scope.
     let path = format!("/v1/queues/{queue}/tasks{}", if full { "?view=full" } else { "" });
-    Box::pin(once(&asker.scheduler, &headers, &path, &body, made)).await
+    let fingerprint = fingerprint(&path, &body);
+    let made = make(&app, &asker.scheduler, &queue, &wishes, body);
+    Box::pin(once(&asker.scheduler, key, fingerprint, made)).await
 }
 
 async fn make(
     app: &App,
     scheduler: &Scheduler,
     queue: &str,
-    full: bool,
-    headers: &HeaderMap,
-    body: &Bytes,
+    wishes: &Wishes,
+    body: Bytes,
 ) -> Result<Response, Failure> {
-    let drafter = drafter(app, scheduler, queue, full, surroundings(headers)).await?;
-    let minimal = wants_minimal(headers);
-    if is_lines(headers)? {
+    let drafter = wishes.drafter(app, scheduler, queue).await?;
+    let made = begin(scheduler, &drafter, wishes, &body)?;
+    // Read, and not held while others work.
+    drop(body);
+    let _span = drafter.into_span();
+    made.await
+}
+
+/// Reads a body, and begins to make its tasks. Boxed if they are many, so that a request for one does not carry the room.
+fn begin<'a>(
+    scheduler: &'a Scheduler,
+    drafter: &Drafter<'_>,
+    wishes: &Wishes,
+    body: &[u8],
+) -> Result<impl Future<Output = Result<Response, Failure>> + Send + use<'a>, Failure> {
+    let shown = wishes.shown;
+    if wishes.is_lines {
         let lines: Vec<&[u8]> = body.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).collect();
-        refuse_too_many_to_keep(headers, lines.len())?;
-        refuse_too_much(headers, full, lines.len())?;
-        let drafted = batch(lines.len(), lines.into_iter(), &drafter)?;
-        return Ok(lines_of(&Box::pin(schedule_many(scheduler, drafted, full, minimal)).await));
+        let drafted = batch(lines.len(), lines.into_iter(), drafter, wishes)?;
+        let made = async move { Ok(lines_of(&schedule_many(scheduler, drafted, shown).await)) };
+        return Ok(Either::Left(made.boxed()));
     }
     match Creation::read(body)? {
-        Creation::One(task) => one(scheduler, drafter.draft(*task)?, full, minimal).await,
+        Creation::One(task) => Ok(Either::Right(one(scheduler, drafter.draft(*task)?, shown))),
         Creation::Many(tasks) => {
             let texts = tasks.iter().map(|task| task.get().as_bytes());
-            refuse_too_many_to_keep(headers, tasks.len())?;
-            refuse_too_much(headers, full, tasks.len())?;
-            let drafted = batch(tasks.len(), texts, &drafter)?;
-            // Boxed, so that a request for one task does not carry the room for many.
-            let results = Box::pin(schedule_many(scheduler, drafted, full, minimal)).await;
-            Ok(json(StatusCode::OK, &wire::Results { results }))
+            let drafted = batch(tasks.len(), texts, drafter, wishes)?;
+            let made = async move {
+                let results = schedule_many(scheduler, drafted, shown).await;
+                Ok(json(StatusCode::OK, &wire::Results { results }))
+            };
+            Ok(Either::Left(made.boxed()))
         }
     }
 }
@@ -80,7 +128,7 @@ pub async fn drafter<'a>(
     app: &'a App,
     scheduler: &'a Scheduler,
     queue: &'a str,
-    full: bool,
+    shown: Shown,
     surroundings: Surroundings,
 ) -> Result<Drafter<'a>, Failure> {
     refuse_dots(queue)?;
@@ -89,31 +137,46 @@ pub async fn drafter<'a>(
         Some(known) => (app.extras(QueueId(known.number), &known.extras), known.settings.priority.level()),
         None => (Arc::new(Extras::default()), punctual::Priority::default().level()),
     };
-    let (surroundings, _span) = app.spans().creating(queue, surroundings);
+    let (surroundings, span) = app.spans().creating(queue, surroundings);
     let (now, namespace) = (scheduler.now(), scheduler.namespace());
-    Ok(Drafter { queue, namespace, extras, guard: app.guard(), now, priority, full, surroundings, _span })
+    Ok(Drafter { queue, namespace, extras, guard: app.guard(), now, priority, shown, surroundings, span })
 }
 
 /// Schedules one task, and answers with it.
-async fn one(
+fn one(
     scheduler: &Scheduler,
-    drafted: Drafted,
-    full: bool,
-    minimal: bool,
-) -> Result<Response, Failure> {
-    let Drafted { task, preview } = drafted;
-    let scheduled = scheduler.schedule(task).await?;
-    let (status, task) = answered(scheduler, scheduled, preview, full).await?;
-    let place = HeaderValue::from_str(&format!("/v1/tasks/{}", task.id));
-    let revision = u64::from(task.revision);
-    let mut response = match minimal {
-        true => tagged(status, revision, &wire::TaskId { id: task.id }),
-        false => tagged(status, revision, &task),
-    };
-    if let Ok(place) = place {
-        response.headers_mut().insert(header::LOCATION, place);
+    Drafted { task, preview }: Drafted,
+    shown: Shown,
+) -> impl Future<Output = Result<Response, Failure>> + Send {
+    let scheduling = scheduler.schedule(task);
+    async move {
+        let scheduled = scheduling.await?;
+        let id = scheduled.id();
+        let mut response = match preview {
+            None => only_id(scheduler, &scheduled).await?,
+            Some(preview) => {
+                let (status, task) = answered(scheduler, scheduled, *preview, shown).await?;
+                tagged(status, u64::from(task.revision), &task)
+            }
+        };
+        if let Ok(place) = HeaderValue::from_str(&format!("/v1/tasks/{id}")) {
+            response.headers_mut().insert(header::LOCATION, place);
+        }
+        Ok(response)
     }
-    Ok(response)
+}
+
+/// The answer to whoever wants to know no more of a task.
+async fn only_id(scheduler: &Scheduler, scheduled: &Scheduled) -> Result<Response, Failure> {
+    let id = scheduled.id();
+    let (status, revision) = match scheduled {
+        Scheduled::New(_) => (StatusCode::CREATED, 1),
+        _ => {
+            let there = Box::pin(scheduler.find(id)).await?;
+            (StatusCode::OK, there.map_or(1, |there| view::revision(&there.found)))
+        }
+    };
+    Ok(tagged(status, u64::from(revision), &wire::TaskId { id: id.to_string() }))
 }
 
 /// What became of a task that was scheduled, with its status.
@@ -121,7 +184,7 @@ pub async fn answered(
     scheduler: &Scheduler,
     scheduled: Scheduled,
     preview: wire::Task,
-    full: bool,
+    shown: Shown,
 ) -> Result<(StatusCode, wire::Task), Failure> {
     let id = scheduled.id();
     if let Scheduled::New(_) = scheduled {
@@ -129,6 +192,7 @@ pub async fn answered(
     }
     let queue = preview.queue.clone();
     // Boxed, because most tasks are new, and would carry the room for it.
+    let full = shown == Shown::Full;
     let there = Box::pin(scheduler.find(id)).await?.and_then(|found| view::task(&found, &queue, full));
     Ok((StatusCode::OK, warned(there.unwrap_or_else(|| forgotten(&scheduled, preview)))))
 }
@@ -170,8 +234,9 @@ pub fn refuse_too_many(count: usize) -> Result<(), Failure> {
 const FULL_MAX: usize = 1_000;
 
 /// Those that are there already may carry much more than was sent.
-fn refuse_too_much(headers: &HeaderMap, full: bool, count: usize) -> Result<(), Failure> {
-    if full && has_key(headers) {
+fn refuse_too_much(wishes: &Wishes, count: usize) -> Result<(), Failure> {
+    let full = wishes.shown == Shown::Full;
+    if full && wishes.key.is_some() {
         let detail = "view: the answer to an Idempotency-Key is kept, and that of a batch without payloads";
         return Err(Failure::new("query_invalid", detail));
     }
@@ -186,7 +251,12 @@ fn batch<'a>(
     count: usize,
     tasks: impl Iterator<Item = &'a [u8]>,
     drafter: &Drafter<'_>,
+    wishes: &Wishes,
 ) -> Result<Vec<Result<Drafted, Failure>>, Failure> {
+    if wishes.key.is_some() {
+        refuse_too_many_to_keep(count)?;
+    }
+    refuse_too_much(wishes, count)?;
     refuse_too_many(count)?;
     Ok(tasks.map(|task| drafter.draft(wire::read(task)?)).collect())
 }
@@ -195,8 +265,7 @@ fn batch<'a>(
 pub async fn schedule_many(
     scheduler: &Scheduler,
     drafted: Vec<Result<Drafted, Failure>>,
-    full: bool,
-    minimal: bool,
+    shown: Shown,
 ) -> Vec<CreateResult> {
     let (mut tasks, mut results, mut previews) = (Vec::new(), Vec::new(), Vec::new());
     for (place, drafted) in drafted.into_iter().enumerate() {
@@ -212,33 +281,37 @@ pub async fn schedule_many(
     let scheduled = scheduler.schedule_many(tasks).await;
     let mut bytes = 0;
     for ((place, preview), scheduled) in previews.into_iter().zip(scheduled) {
-        results[place] = match scheduled {
-            Ok(Scheduled::New(id)) if minimal => {
-                CreateResult { status: 201, id: Some(id.to_string()), ..CreateResult::default() }
+        results[place] = match (scheduled, preview) {
+            (Ok(scheduled), None) => {
+                let status = if let Scheduled::New(_) = scheduled { 201 } else { 200 };
+                CreateResult { status, id: Some(scheduled.id().to_string()), ..CreateResult::default() }
             }
-            Ok(scheduled) => {
-                let fits = bytes < FULL_BYTES;
-                let preview = if fits { preview } else { view::without_all(preview) };
-                match answered(scheduler, scheduled, preview, full && fits).await {
-                    Ok((status, task)) => {
-                        bytes += view::bytes_carried(&task);
-                        let view = (full && !fits && !minimal).then_some(wire::View::Basic);
-                        CreateResult { view, ..done(status, task, minimal) }
-                    }
-                    Err(failure) => failed(failure),
-                }
+            (Ok(scheduled), Some(preview)) => {
+                many_answered(scheduler, scheduled, *preview, shown, &mut bytes).await
             }
-            Err(error) => failed(error.into()),
+            (Err(error), _) => failed(error.into()),
         };
     }
     results
 }
 
-fn done(status: StatusCode, task: wire::Task, minimal: bool) -> CreateResult {
-    let status = status.as_u16();
-    match minimal {
-        true => CreateResult { status, id: Some(task.id), ..CreateResult::default() },
-        false => CreateResult { status, task: Some(task), ..CreateResult::default() },
+/// What became of one task among many. Those that are shown whole carry no more than a page of a list does, all together.
+async fn many_answered(
+    scheduler: &Scheduler,
+    scheduled: Scheduled,
+    preview: wire::Task,
+    shown: Shown,
+    bytes: &mut usize,
+) -> CreateResult {
+    let fits = shown != Shown::Full || *bytes < FULL_BYTES;
+    let (preview, shown) = if fits { (preview, shown) } else { (view::without_all(preview), Shown::Basic) };
+    match answered(scheduler, scheduled, preview, shown).await {
+        Ok((status, task)) => {
+            *bytes += view::bytes_carried(&task);
+            let view = (!fits).then_some(wire::View::Basic);
+            CreateResult { status: status.as_u16(), task: Some(task), view, ..CreateResult::default() }
+        }
+        Err(failure) => failed(failure),
     }
 }
 

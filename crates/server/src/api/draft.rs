@@ -45,23 +45,39 @@ pub struct Drafter<'a> {
     pub now: Timestamp,
     /// The priority that its tasks have when they name none.
     pub priority: u8,
-    /// Whether all of its tasks is shown, or not what they carry.
-    pub full: bool,
+    /// How much of its tasks is shown.
+    pub shown: Shown,
     /// What the request says besides.
     pub surroundings: Surroundings,
-    /// Goes on for as long as this.
-    pub _span: CreateSpan,
+    /// Goes on until the tasks are made.
+    pub span: CreateSpan,
 }
 
 /// A task that is ready to be scheduled, and what it will look like.
 pub struct Drafted {
     /// For the scheduler.
     pub task: NewTask,
-    /// For whoever asked, once it has its id.
-    pub preview: wire::Task,
+    /// For whoever asked, once it has its id. `None` if nothing but the id is wanted.
+    pub preview: Option<Box<wire::Task>>,
+}
+
+/// How much of its tasks a request is answered with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// Their ids.
+    Id,
+    /// All but what they carry.
+    Basic,
+    /// All.
+    Full,
 }
 
 impl Drafter<'_> {
+    /// No more tasks come: what is left are those that are being made.
+    pub fn into_span(self) -> CreateSpan {
+        self.span
+    }
+
     /// Checks what needs no scheduler to be checked.
     pub fn draft(&self, mut task: wire::NewTask) -> Result<Drafted, Failure> {
         let zone = task.timezone.as_deref();
@@ -72,7 +88,8 @@ impl Drafter<'_> {
         let (target, payload, delivery) = self.target(&mut task)?;
         let timeout = task.timeout.or_else(|| task.http.as_ref().and_then(|http| http.timeout));
         let kind = kind(&target);
-        let all = self.full.then(|| (target.clone(), payload.clone(), delivery.clone(), retry.clone()));
+        let all = (self.shown == Shown::Full)
+            .then(|| (target.clone(), payload.clone(), delivery.clone(), retry.clone()));
         let mut new = NewTask::to(target).queue(self.queue).at(at).payload_bytes(payload);
         if delivery != Delivery::default() {
             new = new.delivery(delivery.encode());
@@ -86,6 +103,9 @@ impl Drafter<'_> {
         new = set(new, expires_at, NewTask::expires_at);
         new = set(new, timeout.map(Duration::from), NewTask::timeout);
         new = set(new, task.on_conflict.map(on_conflict), NewTask::on_conflict);
+        if self.shown == Shown::Id {
+            return Ok(Drafted { task: new, preview: None });
+        }
         let preview = wire::Task {
             id: String::new(),
             queue: self.queue.to_owned(),
@@ -119,7 +139,7 @@ impl Drafter<'_> {
             }
             None => preview,
         };
-        Ok(Drafted { task: new, preview })
+        Ok(Drafted { task: new, preview: Some(Box::new(preview)) })
     }
 
     /// Who does it, what it carries, and how it is delivered.

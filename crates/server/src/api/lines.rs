@@ -8,12 +8,12 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderValue, header};
 use punctual_client::wire;
 use tokio::sync::mpsc;
 
-use super::ask::{Asker, surroundings, wants_minimal};
-use super::create::{drafter, failed, schedule_many};
+use super::ask::Asker;
+use super::create::{Wishes, failed, schedule_many};
 use super::draft::Drafter;
 use super::failure::Failure;
 use crate::access::Held;
@@ -32,13 +32,12 @@ pub async fn create(
     app: App,
     asker: Asker,
     queue: String,
-    full: bool,
+    wishes: Wishes,
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let held = parts.extensions.get::<Held>().cloned().unwrap_or_default();
-    let minimal = wants_minimal(&parts.headers);
-    let stream = Stream { queue, full, minimal, headers: parts.headers, app, asker, held };
+    let stream = Stream { queue, wishes, app, asker, held };
     // What is wrong with the queue is wrong with every line.
     stream.drafter().await?;
     let (answers, answered) = mpsc::channel(ANSWERS_KEPT);
@@ -56,16 +55,13 @@ struct Stream {
     app: App,
     asker: Asker,
     queue: String,
-    headers: HeaderMap,
-    full: bool,
-    minimal: bool,
+    wishes: Wishes,
     held: Held,
 }
 
 impl Stream {
     async fn drafter(&self) -> Result<Drafter<'_>, Failure> {
-        let surroundings = surroundings(&self.headers);
-        drafter(&self.app, &self.asker.scheduler, &self.queue, self.full, surroundings).await
+        self.wishes.drafter(&self.app, &self.asker.scheduler, &self.queue).await
     }
 
     /// Ends with the body, or when nobody reads the answers any more. If it ends before that, the answer breaks off:
@@ -118,7 +114,7 @@ impl Stream {
         let results = match self.drafter().await {
             Ok(drafter) => {
                 let drafted = lines.into_iter().map(|line| drafter.draft(wire::read(&line?)?));
-                schedule_many(&self.asker.scheduler, drafted.collect(), self.full, self.minimal).await
+                schedule_many(&self.asker.scheduler, drafted.collect(), self.wishes.shown).await
             }
             Err(Failure(problem)) => lines.iter().map(|_| failed(Failure(problem.clone()))).collect(),
         };

@@ -46,14 +46,17 @@ struct KeptAnswer {
     body: Vec<u8>,
 }
 
-/// Whether a request names a key.
-pub fn has_key(headers: &HeaderMap) -> bool {
-    headers.contains_key(KEY)
+/// The key that a request names.
+pub struct Key(String);
+
+/// What tells a request from another with the same key.
+pub fn fingerprint(path: &str, body: &[u8]) -> u128 {
+    xxh3_128(body) ^ xxh3_128(path.as_bytes())
 }
 
 /// A request whose answer could not be kept must not be begun: the key would promise what is not so.
-pub fn refuse_too_many_to_keep(headers: &HeaderMap, count: usize) -> Result<(), Failure> {
-    if !has_key(headers) || count <= TASKS_MAX {
+pub fn refuse_too_many_to_keep(count: usize) -> Result<(), Failure> {
+    if count <= TASKS_MAX {
         return Ok(());
     }
     let detail = format!(
@@ -66,14 +69,11 @@ pub fn refuse_too_many_to_keep(headers: &HeaderMap, count: usize) -> Result<(), 
 /// Has a request answered, or answers as it was answered before.
 pub async fn once(
     scheduler: &Scheduler,
-    headers: &HeaderMap,
-    path: &str,
-    body: &Bytes,
+    Key(key): &Key,
+    fingerprint: u128,
     answer: impl Future<Output = Result<Response, Failure>>,
 ) -> Result<Response, Failure> {
-    let Some(key) = key(headers)? else { return answer.await };
     let key = format!("idempotency/{}/{key}", scheduler.namespace());
-    let fingerprint = xxh3_128(body) ^ xxh3_128(path.as_bytes());
     let version = match take(scheduler, &key, fingerprint).await? {
         Taken::Before(answer) => return Ok(again(answer)),
         Taken::Now(version) => version,
@@ -98,7 +98,8 @@ enum Taken {
     Now(u64),
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+/// The key that a head names, if it names one.
+pub fn key(headers: &HeaderMap) -> Result<Option<Key>, Failure> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
     // The draft has it as a quoted string; most send it bare.
@@ -106,7 +107,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     if text.is_empty() || text.len() > KEY_MAX {
         return Err(Failure::new("idempotency_key_invalid", "it must have 1 to 255 printable characters"));
     }
-    Ok(Some(text.to_owned()))
+    Ok(Some(Key(text.to_owned())))
 }
 
 async fn take(scheduler: &Scheduler, key: &str, fingerprint: u128) -> Result<Taken, Failure> {

@@ -88,18 +88,19 @@ pub fn head_too_large(head_max: usize) -> Failure {
 
 /// What happens around every request, in one layer: each would cost a few allocations of its own.
 async fn surround(State(app): State<App>, request: Request, next: Next) -> Response {
-    let (method, uri) = (request.method().clone(), request.uri().clone());
+    // Copied, not shared: whoever holds part of the head keeps its connection from using that memory again.
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let head_max = app.access().limits.head_max;
     let mut response = match verbs::refuse(&request) {
         _ if head_size(&request) > head_max => head_too_large(head_max).into_response(),
-        _ if uri.path().contains('%') && !is_text(uri.path()) => Failure::no_such_path().into_response(),
+        _ if path.contains('%') && !is_text(&path) => Failure::no_such_path().into_response(),
         Some(refused) => refused,
         None => door(&app, request, next).await,
     };
-    verbs::allow_only_what_is_there(uri.path(), &mut response);
-    name_instance(uri.path(), &mut response);
+    verbs::allow_only_what_is_there(&path, &mut response);
+    name_instance(&path, &mut response);
     // Queries may hold what is nobody's concern.
-    tracing::debug!(%method, path = uri.path(), status = response.status().as_u16(), "answered");
+    tracing::debug!(%method, path, status = response.status().as_u16(), "answered");
     response
 }
 

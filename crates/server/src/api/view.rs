@@ -19,6 +19,15 @@ pub fn task(view: &TaskView, queue: &str, full: bool) -> Option<wire::Task> {
     }
 }
 
+/// Of which revision it is, as far as that is known.
+pub fn revision(found: &Found) -> u32 {
+    match found {
+        Found::Live(task) => task.revision,
+        Found::Ended(ended) => ended.revision(),
+        Found::Forgotten { .. } => 1,
+    }
+}
+
 /// A task that has not ended.
 pub fn live_task(task: &Task, state: wire::State, queue: &str, full: bool) -> wire::Task {
     let next_at = (state != wire::State::Blocked).then(|| moment_of(task.due_at()));

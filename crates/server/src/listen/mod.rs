@@ -19,7 +19,7 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -84,8 +84,8 @@ pub async fn serve(
 
 fn http(limits: &Limits) -> Builder {
     let mut http = Builder::new();
-    // This timer runs from the end of the request before; the one of `Patient`, from the first byte of the head.
-    http.timer(TokioTimer::new()).header_read_timeout(limits.idle_max).max_buf_size(limits.head_max);
+    // Without a timer: its own would be set and stopped for every request. `Patient` counts instead.
+    http.header_read_timeout(None).max_buf_size(limits.head_max);
     http
 }
 

@@ -1,7 +1,7 @@
 //! A stream that waits for nobody for ever.
 //!
 //! Whoever sends a byte every few seconds holds a connection that others could use (slow-loris). From the first byte of
-//! a head the rest has a time; a connection on which nothing has begun is idle, which is bounded elsewhere and for longer.
+//! a head the rest has a time; a connection on which nothing has begun is idle, and may be so for longer.
 //! Whoever asks and does not take the answer holds its memory too, and is cut when nothing of it was taken for so long.
 //! And whoever is still sending when all is said is listened to for a little while, and then not any more.
 
@@ -23,6 +23,10 @@ use crate::units::{KIB, MIB};
 /// How long the rest of a body is listened to that nobody reads, and how much of it.
 const REST_WAIT_MAX: Duration = Duration::from_secs(5);
 const REST_MAX: usize = 64 * MIB;
+
+/// Idle connections are looked at so often in the time that they may be idle for: a timer for each request would cost
+/// more than reading it does.
+const LOOKS: u32 = 4;
 
 /// How far the requests of a connection have come. Clones are the same.
 #[derive(Clone, Default)]
@@ -70,6 +74,11 @@ pub struct Patient<S> {
     steps: u64,
     head_timeout: Duration,
     has_begun: bool,
+    /// When it is looked at next whether something has begun.
+    look: Pin<Box<Sleep>>,
+    look_every: Duration,
+    /// How often it was looked at since these steps.
+    looks: (u64, u32),
     /// Only for a head that does not come in one piece, which is rare.
     late: Option<Pin<Box<Sleep>>>,
     /// How long nothing of an answer need be taken.
@@ -93,6 +102,9 @@ impl<S> Patient<S> {
             steps: 0,
             head_timeout,
             has_begun: false,
+            look: timer(limits.idle_max / LOOKS),
+            look_every: limits.idle_max / LOOKS,
+            looks: (0, 0),
             late: None,
             taken_max,
             stuck: None,
@@ -127,7 +139,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
             }
         } else {
             if !this.has_begun {
-                return Poll::Pending;
+                ready!(this.poll_idle(context));
+                return Poll::Ready(Err(too_slow()));
             }
             let head_timeout = this.head_timeout;
             let late = this.late.get_or_insert_with(|| timer(head_timeout));
@@ -153,14 +166,32 @@ impl<S> Patient<S> {
         stuck.as_mut().poll(context).map(|()| Err(too_slow()))
     }
 
+    /// Ready when nothing has begun for as long as that may be.
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.look.as_mut().poll(context));
+            self.look.set(wait(self.look_every));
+            let (steps, looks) = self.looks;
+            let looks = if steps == self.steps { looks + 1 } else { 0 };
+            self.looks = (self.steps, looks);
+            if looks >= LOOKS {
+                return Poll::Ready(());
+            }
+        }
+    }
+
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         self.late.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready())
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "who does not send or take is told by time alone")]
 fn timer(after: Duration) -> Pin<Box<Sleep>> {
-    Box::pin(tokio::time::sleep(after))
+    Box::pin(wait(after))
+}
+
+#[expect(clippy::disallowed_methods, reason = "who does not send or take is told by time alone")]
+fn wait(time: Duration) -> Sleep {
+    tokio::time::sleep(time)
 }
 
 impl<S: AsyncRead + Unpin> Patient<S> {
