@@ -29,6 +29,9 @@ pub struct Limits {
     pub breaker_rest: Duration,
     /// A window's low-water mark is written after so many tasks have left it.
     pub left_per_mark: usize,
+    /// So many changes are worth a record of their own. Of twice as many, those of half of the partitions are recorded, and
+    /// while that is under way those of the others.
+    pub half_batch_min: usize,
     /// How long a task waits for a handler that was refused by its node.
     pub redeliver_after: Duration,
     /// A task that was running at this many failures of its partition in a row is set aside.
@@ -73,6 +76,7 @@ impl Default for Limits {
             breaker_failures: 5,
             breaker_rest: Duration::from_secs(5),
             left_per_mark: 4_096,
+            half_batch_min: 1_024,
             redeliver_after: Duration::from_secs(5),
             crashes_max: 3,
             past_grace: Duration::from_secs(10),

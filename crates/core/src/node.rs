@@ -31,8 +31,21 @@ pub struct Node {
     /// From one engine of a partition to the next: the tasks that were being handled when it failed, and how often.
     /// A failure leaves no trace in the store, so that only the node can tell the third from the first.
     suspects: FxHashMap<PartitionId, BTreeMap<Seq, u16>>,
-    recording: bool,
+    /// How many batches are being recorded: two at most, of different partitions.
+    recording: usize,
+    /// Which half of the partitions comes next, when there is much to record.
+    half: u16,
     effects: Vec<Effect>,
+}
+
+/// How much there is to record.
+enum Much {
+    /// What there is goes together.
+    No,
+    /// It is worth a record beside the one under way.
+    ForOne,
+    /// Half of it is.
+    ForTwo,
 }
 
 struct LiveAttempt {
@@ -109,7 +122,8 @@ impl Node {
             live: FxHashMap::default(),
             trusted_until: BootTime::default(),
             suspects: FxHashMap::default(),
-            recording: false,
+            recording: 0,
+            half: 0,
             effects: Vec::new(),
         }
     }
@@ -271,24 +285,45 @@ impl Node {
         tokens
     }
 
-    /// The changes of all partitions since the last batch. One batch at a time; say how it went
-    /// with [`Node::handle`] (`ChangesRecorded`) or [`Node::forget`] for each, then [`Node::batch_done`].
+    /// The changes of all partitions since the last batch; of half of them when there are many, so that a store can work
+    /// on one batch while it waits for the disk with the other. Say how each went with [`Node::handle`]
+    /// (`ChangesRecorded`) or [`Node::forget`] for each partition, then [`Node::batch_done`].
     pub fn take_batch(&mut self) -> Option<Vec<(Fence, Vec<Change>)>> {
-        if self.recording {
+        let half = match (self.recording, self.is_much_to_record()) {
+            (0, Much::ForTwo) => Some(self.half),
+            (0, _) | (1, Much::ForOne | Much::ForTwo) => None,
+            _ => return None,
+        };
+        let mut batch =
+            half.map(|half| self.take_changes(|partition| partition.0 % 2 == half)).unwrap_or_default();
+        if batch.is_empty() {
+            batch = self.take_changes(|_| true);
+        }
+        if batch.is_empty() {
             return None;
         }
-        let batch: Vec<(Fence, Vec<Change>)> = self
-            .engines
-            .iter_mut()
-            .filter_map(|engine| Some((engine.fence(), engine.take_changes()?)))
-            .collect();
-        self.recording = !batch.is_empty();
-        self.recording.then_some(batch)
+        self.half = 1 - half.unwrap_or(1);
+        self.recording += 1;
+        Some(batch)
     }
 
-    /// The batch in flight is accounted for.
+    fn take_changes(&mut self, of: impl Fn(PartitionId) -> bool) -> Vec<(Fence, Vec<Change>)> {
+        let engines = self.engines.iter_mut().filter(|engine| of(engine.fence().partition));
+        engines.filter_map(|engine| Some((engine.fence(), engine.take_changes()?))).collect()
+    }
+
+    fn is_much_to_record(&self) -> Much {
+        let unrecorded: usize = self.engines.iter().map(Engine::unrecorded).sum();
+        match unrecorded / self.settings.limits.half_batch_min.max(1) {
+            0 => Much::No,
+            1 => Much::ForOne,
+            _ => Much::ForTwo,
+        }
+    }
+
+    /// A batch in flight is accounted for.
     pub fn batch_done(&mut self) {
-        self.recording = false;
+        self.recording -= 1;
     }
 
     /// When time next makes a difference to anything here.

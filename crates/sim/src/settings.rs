@@ -28,6 +28,7 @@ pub fn limits() -> Limits {
         parked_page: 3,
         destination_waiting_max: 2,
         destination_first_max: 4,
+        half_batch_min: 2,
         destination_running_max: 2,
         breaker_failures: 3,
         breaker_rest: Duration::from_secs(2),

@@ -191,6 +191,11 @@ impl Engine {
         self.settings = settings;
     }
 
+    /// How many changes could be recorded next. Attempts that have begun meanwhile may be some more.
+    pub fn unrecorded(&self) -> usize {
+        if self.in_flight.is_some() { 0 } else { self.changes.len() }
+    }
+
     /// The changes to record next, if there are any and none are in flight. The caller says
     /// [`Event::ChangesRecorded`] when they are on stable storage, and takes the partition over anew if
     /// that is not known.

@@ -1,4 +1,7 @@
 //! Whoever writes: one frame after the other, each applied to the layers and then made durable.
+//!
+//! While a frame is on its way to the disk the next one can be made: what it finds in the layers is what the one before it
+//! left there. If that one finds no room at last, both are taken back.
 
 use std::sync::Arc;
 
@@ -9,11 +12,10 @@ use super::checkpoint::Checkpoint;
 use super::cold::ColdTier;
 use super::disk::Disk;
 use super::draft::Draft;
-use super::frame::{Batch, FrameBuffer};
-use super::hand::{Hand, Written};
+use super::frame::Batch;
+use super::hand::Hand;
 use super::journal::{AppendError, Class, Room};
-use super::layer::Layer;
-use super::shared::{Layers, Shared};
+use super::shared::{Seen, Shared};
 use crate::{Cause, StoreError};
 
 /// When layers are sealed and go down.
@@ -44,10 +46,10 @@ pub struct Author<D: Disk, C> {
     /// The record in the making.
     ops: Vec<u8>,
     arena: BytesMut,
-    frame: FrameBuffer,
+    /// What is left of the room that was made.
     room: Room,
-    /// A frame whose writer gave up waiting: it is written all the same, and before the next one.
-    on_its_way: Option<oneshot::Receiver<Written>>,
+    /// How often frames had been taken back when it was made.
+    room_since: u64,
     /// Bytes of frames since the last seal.
     since_seal: usize,
 }
@@ -61,6 +63,40 @@ pub enum Refused {
     TooLarge(AppendError),
     /// The store has failed.
     Failed(StoreError),
+}
+
+/// What was written, until it is durable. It becomes so whether or not somebody waits.
+#[must_use]
+pub struct OnItsWay<C> {
+    shared: Arc<Shared<C>>,
+    what: What,
+}
+
+enum What {
+    /// A frame.
+    Frame(oneshot::Receiver<Result<(), AppendError>>),
+    /// Nothing; but what was seen may not be durable yet.
+    Seen(Seen),
+}
+
+impl<C: ColdTier> OnItsWay<C> {
+    /// Waits until it is durable.
+    pub async fn durable(self) -> Result<(), Refused> {
+        match self.what {
+            What::Seen(seen) if self.shared.is_durable(seen).await? => Ok(()),
+            What::Seen(_) => Err(Refused::Full),
+            What::Frame(written) => match written.await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(AppendError::Full)) => Err(Refused::Full),
+                Ok(Err(error)) => Err(Refused::Failed(StoreError::Unknown(Box::new(error)))),
+                Err(_) => {
+                    let why = "the journal's thread has ended";
+                    self.shared.fail(why);
+                    Err(Refused::Failed(StoreError::Unknown(why.into())))
+                }
+            },
+        }
+    }
 }
 
 impl From<StoreError> for Refused {
@@ -85,26 +121,20 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
             batch: Batch::default(),
             ops: Vec::new(),
             arena: BytesMut::new(),
-            frame: FrameBuffer::default(),
             room: Room::default(),
-            on_its_way: None,
+            room_since: 0,
             since_seal: 0,
         }
     }
 
     /// Makes ready for a frame of at most so many bytes: it can be written then, however full the disk is.
     pub async fn make_room(&mut self, class: Class, bytes: usize) -> Result<(), Refused> {
-        if let Some(written) = &mut self.on_its_way {
-            let written = written.await;
-            self.on_its_way = None;
-            match self.take_back(written) {
-                // Whoever wrote it was told nothing.
-                Ok(()) | Err(Refused::Full | Refused::TooLarge(_)) => {}
-                Err(failed @ Refused::Failed(_)) => return Err(failed),
-            }
-        }
         self.shared.check()?;
         self.checkpoint.try_again(&self.shared, &mut self.hand);
+        if self.is_due_to_seal() {
+            self.shared.is_settled().await?;
+            self.seal_if_large();
+        }
         if self.shared.read().recent.bytes() >= self.bounds.layer_bytes
             && !self.shared.until_not_sealed().await?
             && class == Class::New
@@ -112,11 +142,12 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
             // Ends go on: the segments kept back for them bound how much memory that takes.
             return Err(Refused::Full);
         }
-        if self.room.of(class) >= bytes {
+        let taken_back = { self.shared.read().taken_back };
+        if self.room_since == taken_back && self.room.of(class) >= bytes {
             return Ok(());
         }
         match self.hand.make_room(class, bytes).await {
-            Ok(room) => self.room = room,
+            Ok(room) => (self.room, self.room_since) = (room, taken_back),
             Err(AppendError::Full) => return Err(Refused::Full),
             Err(error @ AppendError::TooLarge { .. }) => return Err(Refused::TooLarge(error)),
             Err(error) => return Err(Refused::Failed(self.fail(&error))),
@@ -124,82 +155,63 @@ impl<D: Disk, C: ColdTier> Author<D, C> {
         Ok(())
     }
 
-    /// Applies what `work` writes and makes it durable; room for it was made. If the disk finds at last that it has
+    /// Applies what `work` writes and sends it on its way; room for it was made. If the disk finds at last that it has
     /// none, it is taken back.
-    pub async fn write<T>(
+    pub fn write<T>(
         &mut self,
         class: Class,
         work: impl FnOnce(&mut Draft<'_, C>) -> Result<T, StoreError>,
-    ) -> Result<T, Refused> {
+    ) -> Result<(T, OnItsWay<C>), Refused> {
         let shared = self.shared.clone();
-        let result = {
+        let durable = shared.durable_before();
+        let (result, sequence) = {
             let mut layers = shared.write();
-            layers.recent.begin();
+            let (sequence, seen) = (layers.next, layers.seen());
+            layers.recent.begin(sequence, durable);
             let mut draft = Draft::new(&mut layers, &shared, (&mut self.ops, &mut self.arena));
             let result = work(&mut draft).and_then(|result| Ok((result, draft.finish()?)));
             // Half of it is applied, and nothing of it in the journal.
             let (result, has_written) = result.map_err(|error| self.fail(&error))?;
             if !has_written {
-                return Ok(result);
+                drop(layers);
+                return Ok((result, OnItsWay { shared, what: What::Seen(seen) }));
             }
             self.batch.clear();
             self.batch.push(&self.ops);
-            layers.next = layers.next.next();
-            result
+            layers.next = sequence.next();
+            (result, sequence)
         };
         self.since_seal += self.batch.bytes().len();
-        self.append(class).await?;
-        if let Some((layer, next)) = self.seal_if_large() {
-            self.checkpoint.send_down(&self.shared, &mut self.hand, layer, next);
-        }
-        Ok(result)
+        let mut frame = self.hand.frame();
+        frame.push(&self.batch);
+        self.room = self.room.after(frame.frame_bytes());
+        let written = self.hand.append(&shared, class, frame, sequence);
+        Ok((result, OnItsWay { shared, what: What::Frame(written) }))
     }
 
-    async fn append(&mut self, class: Class) -> Result<(), Refused> {
-        self.frame.clear();
-        self.frame.push(&self.batch);
-        let next = { self.shared.read().next };
-        self.on_its_way = Some(self.hand.append(&self.shared, class, std::mem::take(&mut self.frame), next));
-        let written = self.on_its_way.as_mut().expect("just sent").await;
-        self.on_its_way = None;
-        self.take_back(written)?;
-        self.shared.count_frame(self.batch.bytes().len());
-        Ok(())
-    }
-
-    fn take_back(&mut self, written: Result<Written, oneshot::error::RecvError>) -> Result<(), Refused> {
-        let written = written.map_err(|_| self.fail(&"the journal's thread has ended"))?;
-        self.frame = written.frame;
-        self.room = Room::default();
-        match written.result {
-            Ok(room) => self.room = room,
-            Err(AppendError::Full) => {
-                self.shared.take_back();
-                return Err(Refused::Full);
-            }
-            Err(error) => return Err(Refused::Failed(self.fail(&error))),
-        }
-        Ok(())
-    }
-
-    /// Starts a new layer when this one is large, unless the one before it is still on its way. What is in it is durable,
-    /// and whoever gives up waiting for that leaves no layer behind that nobody takes down.
-    fn seal_if_large(&mut self) -> Option<(Arc<Layer>, super::frame::Sequence)> {
-        let is_large = |layers: &Layers| {
-            layers.recent.bytes() >= self.bounds.layer_bytes
-                || (self.since_seal >= self.bounds.journal_bytes && !layers.recent.is_empty())
-        };
-        let is_due = |layers: &Layers| is_large(layers) && layers.sealed.is_none();
-        if !is_due(&self.shared.read()) {
-            return None;
+    /// Starts a new layer when this one is large and all in it is durable, unless the one before it is still on its way.
+    pub fn seal_if_large(&mut self) {
+        let durable = self.shared.durable_before();
+        if !self.is_due_to_seal() || durable < self.shared.read().next {
+            return;
         }
         self.since_seal = 0;
-        let layers = &mut *self.shared.write();
-        let mut sealed = std::mem::take(&mut layers.recent);
-        sealed.keep();
-        let sealed = Arc::new(sealed);
-        layers.sealed = Some(sealed.clone());
-        Some((sealed, layers.next))
+        let (sealed, next) = {
+            let layers = &mut *self.shared.write();
+            let mut sealed = std::mem::take(&mut layers.recent);
+            sealed.keep();
+            let sealed = Arc::new(sealed);
+            layers.sealed = Some(sealed.clone());
+            (sealed, layers.next)
+        };
+        self.checkpoint.send_down(&self.shared, &mut self.hand, sealed, next);
+    }
+
+    fn is_due_to_seal(&self) -> bool {
+        let layers = self.shared.read();
+        let is_large = layers.recent.bytes() >= self.bounds.layer_bytes
+            || (self.since_seal >= self.bounds.journal_bytes && !layers.recent.is_empty());
+        is_large && layers.sealed.is_none()
     }
 
     fn fail(&self, why: &impl ToString) -> StoreError {

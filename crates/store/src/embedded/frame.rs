@@ -35,11 +35,6 @@ impl Sequence {
     pub fn next(self) -> Sequence {
         Sequence(self.0 + 1)
     }
-
-    /// The one before this, which is not the first.
-    pub(super) fn previous(self) -> Sequence {
-        Sequence(self.0 - 1)
-    }
 }
 
 /// Which use of which segment a frame belongs to: grows each time a segment is begun. It tells the frames of
@@ -84,6 +79,11 @@ impl FrameBuffer {
     /// How long the frame is.
     pub fn frame_bytes(&self) -> usize {
         self.end
+    }
+
+    /// How much of it are records.
+    pub fn records_bytes(&self) -> usize {
+        self.end - HEADER
     }
 
     /// The records in it, in order.

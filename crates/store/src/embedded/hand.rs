@@ -1,7 +1,7 @@
 //! The hand that writes the journal: a thread of its own, or at once in simulations.
 
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
@@ -13,16 +13,24 @@ use super::gauges::JournalGauges;
 use super::journal::{AppendError, Class, Journal, Room};
 use super::shared::Shared;
 
+/// Memory of frames that were written, to be used again.
+type Spare = Arc<Mutex<Vec<FrameBuffer>>>;
+
 /// How the journal is written.
-pub enum Hand<D: Disk> {
+pub struct Hand<D: Disk> {
+    means: Means<D>,
+    spare: Spare,
+}
+
+enum Means<D: Disk> {
     /// By a thread: a sync takes long, and no processor.
     Thread(Writer),
     /// At once.
     Inline(Box<Journal<D>>),
 }
 
-/// One frame is under way at a time, and a release now and then: nobody ever waits for room in the channel.
-const JOBS_MAX: usize = 16;
+/// The frames of two batches are under way at most, and a release now and then: nobody ever waits for room in the channel.
+const JOBS_MAX: usize = 64;
 
 /// A thread that owns the journal. It ends with this.
 pub struct Writer {
@@ -31,20 +39,32 @@ pub struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A frame was written, or not. Its memory comes back to be used again.
-pub struct Written {
-    pub frame: FrameBuffer,
-    pub result: Result<Room, AppendError>,
+/// What is done when a frame was written, or could not be: whether or not somebody waits for it.
+type Then = Box<dyn FnOnce(&Result<(), AppendError>) + Send>;
+
+/// A frame for the journal.
+struct Append {
+    class: Class,
+    frame: FrameBuffer,
+    /// It is written as this one or not at all: if the one before it found no room, it must not come in its place.
+    sequence: Sequence,
+    then: Then,
+    reply: oneshot::Sender<Result<(), AppendError>>,
 }
 
 /// What the thread is told.
 enum Job {
     MakeRoom(Class, usize, oneshot::Sender<Result<Room, AppendError>>),
-    Append(Class, FrameBuffer, Box<dyn FnOnce() + Send>, oneshot::Sender<Written>),
+    Append(Append),
     Release(Sequence),
 }
 
 impl<D: Disk> Hand<D> {
+    /// At once.
+    pub fn inline(journal: Journal<D>) -> Hand<D> {
+        Hand { means: Means::Inline(Box::new(journal)), spare: Spare::default() }
+    }
+
     /// A thread that writes this journal.
     pub fn thread(mut journal: Journal<D>, gauges: Arc<JournalGauges>) -> std::io::Result<Hand<D>>
     where
@@ -53,20 +73,22 @@ impl<D: Disk> Hand<D> {
         journal.prepare_in_background()?;
         gauges.note(journal.usage());
         let (jobs, told) = sync_channel(JOBS_MAX);
+        let spare = Spare::default();
+        let spares = spare.clone();
         let work = move || {
             while let Ok(job) = told.recv() {
-                obey(&mut journal, job);
+                obey(&mut journal, job, &spares);
                 gauges.note(journal.usage());
             }
         };
         let thread = std::thread::Builder::new().name("punctual-journal".into()).spawn(work)?;
-        Ok(Hand::Thread(Writer { jobs: Some(jobs), thread: Some(thread) }))
+        Ok(Hand { means: Means::Thread(Writer { jobs: Some(jobs), thread: Some(thread) }), spare })
     }
 
     pub async fn make_room(&mut self, class: Class, bytes: usize) -> Result<Room, AppendError> {
-        match self {
-            Hand::Inline(journal) => journal.make_room(class, bytes),
-            Hand::Thread(writer) => {
+        match &mut self.means {
+            Means::Inline(journal) => journal.make_room(class, bytes),
+            Means::Thread(writer) => {
                 let (reply, room) = oneshot::channel();
                 writer.tell(Job::MakeRoom(class, bytes, reply));
                 room.await.unwrap_or(Err(AppendError::Stopped))
@@ -74,18 +96,29 @@ impl<D: Disk> Hand<D> {
         }
     }
 
-    /// Writes a frame. When it is durable, everything before `next` is.
+    /// An empty frame.
+    pub fn frame(&self) -> FrameBuffer {
+        let mut frame = lock(&self.spare).pop().unwrap_or_default();
+        frame.clear();
+        frame
+    }
+
+    /// Writes a frame behind all others. The layers hear of it whether or not somebody waits.
     pub fn append<C: ColdTier>(
         &mut self,
         shared: &Arc<Shared<C>>,
         class: Class,
         frame: FrameBuffer,
-        next: Sequence,
-    ) -> oneshot::Receiver<Written> {
+        sequence: Sequence,
+    ) -> oneshot::Receiver<Result<(), AppendError>> {
         let (reply, written) = oneshot::channel();
-        let shared = shared.clone();
-        let durable = Box::new(move || shared.durable(next));
-        self.tell(Job::Append(class, frame, durable, reply));
+        let (shared, bytes) = (shared.clone(), frame.records_bytes());
+        let then = Box::new(move |written: &Result<(), AppendError>| match written {
+            Ok(()) => shared.written_through(sequence, bytes),
+            Err(AppendError::Full) => shared.take_back(sequence),
+            Err(error) => shared.fail(&error.to_string()),
+        });
+        self.tell(Job::Append(Append { class, frame, sequence, then, reply }));
         written
     }
 
@@ -96,9 +129,9 @@ impl<D: Disk> Hand<D> {
 
     /// What tells a thread, from anywhere, that frames are in the tables.
     pub fn releaser(&self) -> Option<impl Fn(Sequence) + Send + 'static + use<D>> {
-        match self {
-            Hand::Inline(_) => None,
-            Hand::Thread(writer) => {
+        match &self.means {
+            Means::Inline(_) => None,
+            Means::Thread(writer) => {
                 let jobs = writer.jobs.clone();
                 Some(move |next| _ = jobs.as_ref().map(|jobs| jobs.send(Job::Release(next))))
             }
@@ -106,9 +139,9 @@ impl<D: Disk> Hand<D> {
     }
 
     fn tell(&mut self, job: Job) {
-        match self {
-            Hand::Inline(journal) => obey(journal, job),
-            Hand::Thread(writer) => writer.tell(job),
+        match &mut self.means {
+            Means::Inline(journal) => obey(journal, job, &self.spare),
+            Means::Thread(writer) => writer.tell(job),
         }
     }
 }
@@ -131,16 +164,21 @@ impl Drop for Writer {
 }
 
 /// Whoever asked may have gone: then nobody is told.
-fn obey<D: Disk>(journal: &mut Journal<D>, job: Job) {
+fn obey<D: Disk>(journal: &mut Journal<D>, job: Job, spare: &Spare) {
     match job {
         Job::MakeRoom(class, bytes, reply) => _ = reply.send(journal.make_room(class, bytes)),
         Job::Release(next) => _ = journal.release_before(next),
-        Job::Append(class, mut frame, durable, reply) => {
-            let result = journal.append(class, &mut frame).map(|_| journal.room());
-            if result.is_ok() {
-                durable();
-            }
-            reply.send(Written { frame, result }).ok();
+        Job::Append(Append { class, mut frame, sequence, then, reply }) => {
+            let follows = journal.usage().next == sequence;
+            let written = if follows { journal.append(class, &mut frame) } else { Err(AppendError::Full) };
+            let written = written.map(|_| ());
+            lock(spare).push(frame);
+            then(&written);
+            reply.send(written).ok();
         }
     }
+}
+
+fn lock(spare: &Spare) -> MutexGuard<'_, Vec<FrameBuffer>> {
+    spare.lock().expect("nothing panics while it is held")
 }

@@ -87,6 +87,12 @@ pub struct Room {
 }
 
 impl Room {
+    /// What is left of it after a frame of so many bytes.
+    pub fn after(self, frame_bytes: usize) -> Room {
+        let taken = frame::taken_bytes(frame_bytes) as usize;
+        Room { new: self.new.saturating_sub(taken), end: self.end.saturating_sub(taken) }
+    }
+
     /// For frames of that class.
     pub fn of(self, class: Class) -> usize {
         match class {

@@ -59,8 +59,13 @@ impl<D: Disk + Sync, C: ColdTier> OrderedKv for JournaledKv<D, C> {
         let class = class_of(&writes);
         let bytes = FRAME_BYTES + writes.iter().map(bytes_of).sum::<usize>();
         let mut author = self.author.lock().await;
-        author.make_room(class, bytes).await.map_err(StoreError::from)?;
-        author.write(class, |draft| write_if(draft, guards, writes)).await.map_err(StoreError::from)
+        // What is compared here is durable: whoever loses must not lose to something that a crash undoes.
+        self.shared.is_settled().await?;
+        author.make_room(class, bytes).await?;
+        let (is_written, on_its_way) = author.write(class, |draft| write_if(draft, guards, writes))?;
+        on_its_way.durable().await?;
+        author.seal_if_large();
+        Ok(is_written)
     }
 }
 

@@ -9,12 +9,13 @@
 //! The upper layer is right. A row that was born in a layer and dies in it leaves nothing behind: that is the whole
 //! life of most tasks.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 use bytes::Bytes;
 
+use super::frame::Sequence;
 use super::key::Key;
 use super::value::Value;
 use crate::kv::partition_of;
@@ -32,13 +33,14 @@ pub struct Layer {
     /// Everything below was deleted in these, from the first on and before the second.
     cleared: Vec<(Key, Key)>,
     bytes: usize,
-    /// How it was before the write that is under way, if somebody may want it back.
-    undo: Option<Undo>,
+    /// How it was before each frame that may have to be taken back, in order. What is written now belongs to the last.
+    undos: VecDeque<Undo>,
 }
 
-/// What takes a write back.
+/// What takes the writes of a frame back.
 #[derive(Default)]
 struct Undo {
+    frame: Sequence,
     /// Each key that was touched, and its row before that: in the order of the touches.
     rows: Vec<(Key, Option<Row>)>,
     /// `None`: nothing was cleared since.
@@ -88,35 +90,41 @@ fn tree_of(key: &[u8]) -> usize {
 }
 
 impl Layer {
-    /// A write begins: what it changes can be taken back until the next one begins.
-    pub fn begin(&mut self) {
-        let undo = self.undo.get_or_insert_default();
+    /// A frame begins: what it changes can be taken back until it is known to be durable, as everything before `durable`
+    /// is by now.
+    pub fn begin(&mut self, frame: Sequence, durable: Sequence) {
+        let mut undo = Undo::default();
+        while self.undos.front().is_some_and(|first| first.frame < durable) {
+            // Its memory is used again.
+            undo = self.undos.pop_front().unwrap_or_default();
+        }
         undo.rows.clear();
-        undo.cleared = None;
-        undo.bytes = self.bytes;
+        (undo.frame, undo.cleared, undo.bytes) = (frame, None, self.bytes);
+        self.undos.push_back(undo);
     }
 
-    /// Takes back what was written since `begin`.
-    pub fn take_back(&mut self) {
-        let Some(undo) = self.undo.take() else { return };
-        for (key, row) in undo.rows.into_iter().rev() {
-            let tree = &mut self.trees[tree_of(key.as_slice())];
-            match row {
-                Some(row) => tree.insert(key, row),
-                None => tree.remove(&key),
-            };
+    /// Takes back this frame and those after it.
+    pub fn take_back(&mut self, from: Sequence) {
+        while let Some(undo) = self.undos.pop_back_if(|last| last.frame >= from) {
+            for (key, row) in undo.rows.into_iter().rev() {
+                let tree = &mut self.trees[tree_of(key.as_slice())];
+                match row {
+                    Some(row) => tree.insert(key, row),
+                    None => tree.remove(&key),
+                };
+            }
+            self.cleared = undo.cleared.unwrap_or_else(|| std::mem::take(&mut self.cleared));
+            self.bytes = undo.bytes;
         }
-        self.cleared = undo.cleared.unwrap_or_else(|| std::mem::take(&mut self.cleared));
-        self.bytes = undo.bytes;
     }
 
     /// What was written stays.
     pub fn keep(&mut self) {
-        self.undo = None;
+        self.undos.clear();
     }
 
     fn note(&mut self, key: &Key, before: Option<Row>) {
-        if let Some(undo) = &mut self.undo {
+        if let Some(undo) = self.undos.back_mut() {
             undo.rows.push((key.clone(), before));
         }
     }
@@ -146,7 +154,7 @@ impl Layer {
             self.trees.resize_with(tree + 1, Tree::default);
         }
         let row = Row { value: Some(value), is_born_here };
-        let undo = self.undo.as_mut().map(|undo| &mut undo.rows);
+        let undo = self.undos.back_mut().map(|undo| &mut undo.rows);
         match self.trees[tree].entry(key) {
             Entry::Vacant(entry) => {
                 undo.into_iter().for_each(|undo| undo.push((entry.key().clone(), None)));
@@ -201,7 +209,7 @@ impl Layer {
                 self.note(&key, Some(row));
             }
         }
-        if let Some(undo) = &mut self.undo {
+        if let Some(undo) = self.undos.back_mut() {
             undo.cleared.get_or_insert_with(|| self.cleared.clone());
         }
         // History is cut again and again from where its bucket begins: the longer range says it all.

@@ -63,7 +63,7 @@ pub struct Layers {
 
 /// How far somebody saw who looked at the layers.
 #[derive(Clone, Copy)]
-struct Seen {
+pub struct Seen {
     /// The first frame that he did not see.
     next: Sequence,
     taken_back: u64,
@@ -225,10 +225,22 @@ impl<C: ColdTier> Shared<C> {
         self.cold_reads.load(Ordering::Relaxed)
     }
 
-    /// A frame with so many bytes of records is durable.
-    pub fn count_frame(&self, bytes: usize) {
+    /// A frame with so many bytes of records is durable, and all before it.
+    pub fn written_through(&self, frame: Sequence, bytes: usize) {
         self.frames.fetch_add(1, Ordering::Relaxed);
         self.frame_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.progress.send_modify(|progress| progress.durable = progress.durable.max(frame.next()));
+    }
+
+    /// Everything before this frame is durable.
+    pub fn durable_before(&self) -> Sequence {
+        self.progress.borrow().durable
+    }
+
+    /// Waits until what is in the layers now is durable; false if some of it was taken back.
+    pub async fn is_settled(&self) -> Result<bool, StoreError> {
+        let seen = { self.read().seen() };
+        self.is_durable(seen).await
     }
 
     /// What went to the journal.
@@ -240,19 +252,23 @@ impl<C: ColdTier> Shared<C> {
     }
 
     /// Waits until what was seen is durable; false if it was taken back, and is to be looked at again.
-    async fn is_durable(&self, seen: Seen) -> Result<bool, StoreError> {
+    pub async fn is_durable(&self, seen: Seen) -> Result<bool, StoreError> {
         let is_back = |progress: &Progress| progress.taken_back > seen.taken_back;
         self.until(|progress| progress.durable >= seen.next || is_back(progress)).await?;
         // The frame that came in its place may be durable by now: that says nothing about what was seen.
         Ok(!is_back(&self.progress.borrow()))
     }
 
-    /// The last frame found no room, and nothing of it is in the journal: nobody shall ever have seen it.
-    pub fn take_back(&self) {
+    /// A frame found no room, and nothing of it is in the journal: nobody shall ever have seen it, nor those after it.
+    pub fn take_back(&self, from: Sequence) {
         let taken_back = {
             let mut layers = self.write();
-            layers.recent.take_back();
-            layers.next = layers.next.previous();
+            if layers.next <= from {
+                // It went with one before it.
+                return;
+            }
+            layers.recent.take_back(from);
+            layers.next = from;
             layers.epochs.fill(None);
             layers.taken_back += 1;
             layers.taken_back
@@ -277,10 +293,6 @@ impl<C: ColdTier> Shared<C> {
 
     pub fn check(&self) -> Result<(), StoreError> {
         self.progress.borrow().failure.as_ref().map_or(Ok(()), |failure| Err(failed(failure)))
-    }
-
-    pub fn durable(&self, before: Sequence) {
-        self.progress.send_modify(|progress| progress.durable = progress.durable.max(before));
     }
 
     /// This layer is in the tables.
@@ -352,7 +364,7 @@ impl Layers {
     }
 
     /// What somebody sees who looks now.
-    fn seen(&self) -> Seen {
+    pub fn seen(&self) -> Seen {
         Seen { next: self.next, taken_back: self.taken_back, gone_down: self.gone_down }
     }
 

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use punctual_core::{Change, Fence, Task};
 use tokio::sync::Mutex;
 
-use super::author::{Author, Bounds, Refused};
+use super::author::{Author, Bounds, OnItsWay, Refused};
 use super::checkpoint::{self, Checkpoint};
 use super::cold::ColdTier;
 use super::disk::Disk;
@@ -79,7 +79,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         let frame_bytes_max = journal.frame_bytes_max();
         let gauges = Arc::new(JournalGauges::new(&options));
         let (hand, checkpoint) = match hands {
-            Hands::Inline => (Hand::Inline(Box::new(journal)), Checkpoint::inline()),
+            Hands::Inline => (Hand::inline(journal), Checkpoint::inline()),
             Hands::Threads => {
                 let hand = Hand::thread(journal, gauges.clone()).map_err(no_thread)?;
                 let checkpoint = Checkpoint::thread(&shared, &hand).map_err(no_thread)?;
@@ -138,25 +138,24 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         self.kv.shared.clone()
     }
 
-    async fn record_some(&self, author: &mut Author<D, C>, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
-        let Ok((bytes, fetched)) = self.bytes_of_frame(batch) else {
-            return vec![Recorded::Unknown; batch.len()];
-        };
+    /// Writes one frame, and says what becomes of it once it is durable.
+    async fn record_some(
+        &self,
+        author: &mut Author<D, C>,
+        batch: &[(Fence, Vec<Change>)],
+    ) -> Result<(Vec<Recorded>, OnItsWay<C>), Recorded> {
+        let Ok((bytes, fetched)) = self.bytes_of_frame(batch) else { return Err(Recorded::Unknown) };
         let class = match author.make_room(Class::New, bytes).await {
             Ok(()) => Class::New,
             Err(Refused::Full) if author.make_room(Class::End, bytes).await.is_ok() => Class::End,
             // What is new is refused for good, and the rest is written without it.
-            Err(Refused::Full | Refused::TooLarge(_)) => return vec![Recorded::Full; batch.len()],
-            Err(Refused::Failed(_)) => return vec![Recorded::Unknown; batch.len()],
+            Err(refused) => return Err(answer_of(&refused)),
         };
         let record = |draft: &mut Draft<'_, C>| {
             draft.fetched = fetched;
             batch.iter().map(|(fence, changes)| record_one(draft, *fence, changes, class)).collect()
         };
-        author.write(class, record).await.unwrap_or_else(|refused| match refused {
-            Refused::Full | Refused::TooLarge(_) => vec![Recorded::Full; batch.len()],
-            Refused::Failed(_) => vec![Recorded::Unknown; batch.len()],
-        })
+        author.write(class, record).map_err(|refused| answer_of(&refused))
     }
 
     /// Changes of one fence that may not fit into a frame. Half of them may be there after a crash: nobody was told.
@@ -175,14 +174,27 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
                 is_room
             });
             let (piece, after) = rest.split_at(fits.count().max(1));
-            let answer = self.record_some(author, &[(fence, piece.to_vec())]).await.pop();
+            let answer = match self.record_some(author, &[(fence, piece.to_vec())]).await {
+                Ok((answers, on_its_way)) => match on_its_way.durable().await {
+                    Ok(()) => answers.first().copied().unwrap_or(Recorded::Unknown),
+                    Err(refused) => answer_of(&refused),
+                },
+                Err(answer) => answer,
+            };
             match answer {
-                Some(Recorded::Done) => rest = after,
-                Some(answer) if rest.len() == changes.len() => return answer,
+                Recorded::Done => rest = after,
+                answer if rest.len() == changes.len() => return answer,
                 _ => return Recorded::Unknown,
             }
         }
         Recorded::Done
+    }
+
+    /// Seals the layer that is written to, if it is time. If somebody else writes now, they do it.
+    async fn seal_if_large(&self) {
+        if let Ok(mut author) = self.kv.author.try_lock() {
+            author.seal_if_large();
+        }
     }
 
     /// What a frame of these changes takes, at most, and the rows that were fetched from the tables to know it.
@@ -212,8 +224,8 @@ impl<D: Disk + Sync, C: ColdTier> Wrapper for JournaledStore<D, C> {
     }
 
     async fn record(&self, batch: &[(Fence, Vec<Change>)]) -> Vec<Recorded> {
+        let (mut recorded, mut frames) = (Vec::with_capacity(batch.len()), Vec::new());
         let mut author = self.kv.author.lock().await;
-        let mut recorded = Vec::with_capacity(batch.len());
         while recorded.len() < batch.len() {
             let rest = &batch[recorded.len()..];
             if bytes_of(&rest[0].1) > FENCE_BYTES_MAX.min(author.frame_bytes_max * 2 / 5) {
@@ -221,10 +233,31 @@ impl<D: Disk + Sync, C: ColdTier> Wrapper for JournaledStore<D, C> {
                 continue;
             }
             let frame = first_frame(rest, frame_target(&author));
-            let some = self.record_some(&mut author, frame).await;
-            recorded.extend(some);
+            match self.record_some(&mut author, frame).await {
+                Ok((some, on_its_way)) => {
+                    frames.push((recorded.len(), some.len(), on_its_way));
+                    recorded.extend(some);
+                }
+                Err(answer) => recorded.extend(frame.iter().map(|_| answer)),
+            }
         }
+        // Others can write while these are on their way.
+        drop(author);
+        for (from, count, on_its_way) in frames {
+            if let Err(refused) = on_its_way.durable().await {
+                recorded[from..from + count].fill(answer_of(&refused));
+            }
+        }
+        self.seal_if_large().await;
         recorded
+    }
+}
+
+/// What is answered for changes that were not written.
+fn answer_of(refused: &Refused) -> Recorded {
+    match refused {
+        Refused::Full | Refused::TooLarge(_) => Recorded::Full,
+        Refused::Failed(_) => Recorded::Unknown,
     }
 }
 

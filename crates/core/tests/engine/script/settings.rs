@@ -90,6 +90,7 @@ impl Rules {
                 "breaker_rest" => limits.breaker_rest = duration(value),
                 "redeliver_after" => limits.redeliver_after = duration(value),
                 "crashes_max" => limits.crashes_max = count() as u16,
+                "half_batch_min" => limits.half_batch_min = count(),
                 "left_per_mark" => limits.left_per_mark = count(),
                 "past_grace" => limits.past_grace = duration(value),
                 "asked_max" => limits.asked_max = count(),

@@ -91,6 +91,7 @@ proptest::proptest! {
     fn what_is_taken_back_was_never_there(
         before in proptest::collection::vec((0u8..5, 0u8..12, 0u8..12), 0..30),
         under_way in proptest::collection::vec((0u8..5, 0u8..12, 0u8..12), 0..30),
+        frames in 1..4usize,
     ) {
         let write = |layer: &mut Layer, &(kind, first, second): &(u8, u8, u8)| {
             let name = |number: u8| Key::from(&[3, number][..]);
@@ -104,14 +105,21 @@ proptest::proptest! {
             }
         };
         let (mut layer, mut expected) = (Layer::default(), Layer::default());
+        let mut frame = Sequence(1);
         for each in &before {
-            layer.begin();
+            layer.begin(frame, frame);
             write(&mut layer, each);
             write(&mut expected, each);
+            frame = frame.next();
         }
-        layer.begin();
-        under_way.iter().for_each(|each| write(&mut layer, each));
-        layer.take_back();
+        // Several frames on their way, of which the first finds no room.
+        let first = frame;
+        for part in under_way.chunks(under_way.len().div_ceil(frames).max(1)) {
+            layer.begin(frame, first);
+            part.iter().for_each(|each| write(&mut layer, each));
+            frame = frame.next();
+        }
+        layer.take_back(first);
         proptest::prop_assert!(layer.all().eq(expected.all()));
         proptest::prop_assert_eq!((layer.cleared(), layer.bytes()), (expected.cleared(), expected.bytes()));
         // Also what tells whether a deletion must stay.

@@ -163,6 +163,48 @@ async fn a_frame_that_finds_no_room_is_taken_back() {
     assert!(refused > 20, "{refused} of 60 were refused");
 }
 
+/// Two frames are on their way, and the first finds no room: the second, which was made on top of it, is not written either.
+/// What was answered is what is there, and what is there after a crash.
+#[tokio::test]
+async fn a_frame_behind_one_that_finds_no_room_is_taken_back_with_it() {
+    let mut both_refused = 0;
+    // Often the journal is quicker than the second caller.
+    for seed in 0..20_000 {
+        if both_refused == 3 {
+            return;
+        }
+        let machine = Machine::new(seed);
+        let store = machine.open_with(Hands::Threads).await.expect("it opens");
+        let (one, other) =
+            (Owner::claim(&store, PartitionId(1)).await, Owner::claim(&store, PartitionId(2)).await);
+        // Room is made: neither need wait for it.
+        one.accept(&[one.task(1, 1_000)]).await;
+        machine.disk.fail_at(1, Fault::NoSpace);
+        let tasks = [one.task(2, 1_000), other.task(3, 1_000), one.task(4, 1_000)];
+        let accept = |owner: &Owner<'_, Simulated>, task: &Task| {
+            let (store, batch) = (store.clone(), [(owner.fence, vec![Change::Accepted(task.clone())])]);
+            async move { store.record(&batch).await[0] }
+        };
+        let (first, second) =
+            futures_util::future::join(accept(&one, &tasks[0]), accept(&other, &tasks[1])).await;
+        assert!(!store.has_failed(), "seed {seed}");
+        both_refused += usize::from([first, second] == [Recorded::Full; 2]);
+        let third = accept(&one, &tasks[2]).await;
+        assert_eq!(third, Recorded::Done, "seed {seed}: it goes on");
+        let rows = rows_of(&store).await;
+        drop(store);
+        machine.die(seed);
+        let store = machine.open().await.expect("it opens");
+        assert!(rows_of(&store).await == rows, "seed {seed}: after a crash something else is there");
+        let (one, other) =
+            (Owner::claim(&store, PartitionId(1)).await, Owner::claim(&store, PartitionId(2)).await);
+        for (owner, task, answer) in [(&one, 0, first), (&other, 1, second), (&one, 2, third)] {
+            assert_eq!(is_live(owner, &tasks[task]).await, answer == Recorded::Done, "seed {seed}: {task}");
+        }
+    }
+    panic!("only {both_refused} times both were on their way");
+}
+
 /// Whoever gave up waiting for a frame that made a layer large left the layer behind: nobody took it down, and the
 /// store took nothing more for ever.
 #[tokio::test]
