@@ -76,7 +76,7 @@ impl Default for Limits {
             breaker_failures: 5,
             breaker_rest: Duration::from_secs(5),
             left_per_mark: 4_096,
-            half_batch_min: 1_024,
+            half_batch_min: 256,
             redeliver_after: Duration::from_secs(5),
             crashes_max: 3,
             past_grace: Duration::from_secs(10),
