@@ -19,7 +19,7 @@ pub(super) const TRY_AGAIN_MAX: Duration = Duration::from_secs(1);
 const SMALL_BATCH: usize = 32;
 
 impl<S: Store> Shell<S> {
-    /// Carries effects out in order, then records what changed: one batch at a time, for all partitions.
+    /// Carries effects out in order, then records what changed, for all partitions or for half of them.
     pub(super) fn act(&mut self, now: Now) {
         let mut effects = std::mem::take(&mut self.effects);
         for (fence, effect) in effects.drain(..) {
