@@ -69,7 +69,7 @@ impl Answer {
     }
 
     /// What went wrong, for people.
-    pub fn error(&self, host: &str) -> String {
+    pub fn error(&self, host: impl std::fmt::Display) -> String {
         let mut text = format!("HTTP {} from {host}", self.status.as_u16());
         let location = self.headers.get(header::LOCATION).filter(|_| self.status.is_redirection());
         if let Some(location) = location {

@@ -1,6 +1,7 @@
 //! Makes the call of one attempt, and says how it ended.
 
 use std::error::Error;
+use std::fmt::Display;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -149,8 +150,8 @@ impl Inner {
             Err(error) => return Outcome::GaveUp(format!("this cannot be called: {error}").into()),
         };
         let limit = call.timeout.map_or(attempt.timeout, |most| most.min(attempt.timeout));
-        match self.call(request, &place.name(), limit).await {
-            Ok(answer) => self.outcome(&answer, &place.name(), attempt, rules),
+        match self.call(request, place.name(), limit).await {
+            Ok(answer) => self.outcome(&answer, place.name(), attempt, rules),
             Err(error) => Outcome::Failed { error: error.into(), retry_after: None },
         }
     }
@@ -158,12 +159,12 @@ impl Inner {
     async fn call(
         &self,
         request: Request<Full<Bytes>>,
-        host: &str,
+        host: impl Display,
         limit: Duration,
     ) -> Result<Answer, String> {
         let mut status = None;
         let answered = timeout(limit, async {
-            let response = self.client.request(request).await.map_err(|error| explained(&error, host))?;
+            let response = self.client.request(request).await.map_err(|error| explained(&error, &host))?;
             status = Some(response.status());
             let read = Answer::read(response, self.body_max).await;
             read.map_err(|error| format!("the answer from {host} broke off: {}", root(&error)))
@@ -178,7 +179,13 @@ impl Inner {
         }
     }
 
-    fn outcome(&self, answer: &Answer, host: &str, attempt: &Attempt, rules: &QueueRules) -> Outcome {
+    fn outcome(
+        &self,
+        answer: &Answer,
+        host: impl Display,
+        attempt: &Attempt,
+        rules: &QueueRules,
+    ) -> Outcome {
         let now = system_time(self.clock.now().wall);
         match rules.success.judge(answer.status, &answer.headers, attempt.may_be_repeated, now) {
             Verdict::Done => Outcome::Succeeded(answer.result(self.result_max)),
@@ -215,7 +222,7 @@ fn tls(roots: RootCertStore) -> ClientConfig {
 }
 
 /// Why there was no answer, for people.
-fn explained(error: &legacy::Error, host: &str) -> String {
+fn explained(error: &legacy::Error, host: &impl Display) -> String {
     if let Some(error) = find::<ConnectError>(error) {
         return error.to_string();
     }

@@ -136,10 +136,13 @@ impl Place {
         Ok(Place { uri, host, port })
     }
 
-    /// Host and port, for people: without a port that goes without saying.
-    pub fn name(&self) -> String {
+    /// Host and port, for people: without a port that goes without saying. Written only when somebody is told.
+    pub fn name(&self) -> impl fmt::Display {
         let usual = if self.uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
-        if self.port == usual { self.host.to_string() } else { self.to_string() }
+        fmt::from_fn(move |f| match self.port == usual {
+            true => write!(f, "{}", self.host),
+            false => write!(f, "{self}"),
+        })
     }
 
     fn check(&self, guard: &Guard) -> Result<(), BadCall> {
