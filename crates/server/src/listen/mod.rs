@@ -1,5 +1,6 @@
 //! Connections: taken up to a limit, each bounded in time and size, and served until the server stops.
 
+mod answering;
 mod files;
 mod full_head;
 mod patience;
@@ -26,6 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower_service::Service;
 
 use crate::limits::Limits;
+use answering::Answering;
 use patience::{Patient, Progress};
 use turned_away::turn_away;
 use unread::Watched;
@@ -128,8 +130,7 @@ impl Shared {
             let (answering, progress) = (router.clone().call(request), progress.clone());
             async move {
                 let answer = answering.await;
-                progress.end();
-                answer
+                answer.map(|answer| answer.map(|body| Answering::new(body, progress)))
             }
         });
         let mut serving = pin!(self.http.serve_connection(TokioIo::new(stream), service));

@@ -47,7 +47,7 @@ impl Progress {
         self.0.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It is answered.
+    /// It is answered: all of that was handed on.
     pub fn end(&self) {
         self.0.count.fetch_add(1, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ pub struct Patient<S> {
     /// When it is looked at next whether something has begun.
     look: Pin<Box<Sleep>>,
     look_every: Duration,
-    /// How often it was looked at since these steps.
+    /// How often it was looked at since these steps, and since something was written.
     looks: (u64, u32),
     /// Only for a head that does not come in one piece, which is rare.
     late: Option<Pin<Box<Sleep>>>,
@@ -126,12 +126,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         if this.steps != steps {
             (this.steps, this.has_begun, this.late) = (steps, false, None);
         }
-        // What is read while a request is being answered is its body.
-        if !steps.is_multiple_of(2) {
-            return Pin::new(&mut this.stream).poll_read(context, buffer);
-        }
         let before = buffer.filled().len();
-        if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(context, buffer) {
+        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
+        // What is read while a request is being answered is its body.
+        if this.is_answering() {
+            // Nobody may read again once it is answered: the next look is what finds it idle then.
+            return if read.is_pending() { this.poll_idle(context).map(|()| Err(too_slow())) } else { read };
+        }
+        if let Poll::Ready(read) = read {
             this.has_begun |= buffer.filled().len() > before;
             // Bytes that keep coming do not excuse that the head is late.
             if read.is_err() || !this.is_late(context) {
@@ -166,13 +168,31 @@ impl<S> Patient<S> {
         stuck.as_mut().poll(context).map(|()| Err(too_slow()))
     }
 
-    /// Ready when nothing has begun for as long as that may be.
+    /// The same for more of an answer. Whoever takes it, however slowly, is not idle.
+    fn taken(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.looks.1 = 0;
+        }
+        self.written(context, written)
+    }
+
+    /// As far as was known when something was read last.
+    fn is_answering(&self) -> bool {
+        !self.steps.is_multiple_of(2)
+    }
+
+    /// Ready when nothing has begun for as long as that may be: never while a request is being answered.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.look.as_mut().poll(context));
             self.look.set(wait(self.look_every));
             let (steps, looks) = self.looks;
-            let looks = if steps == self.steps { looks + 1 } else { 0 };
+            let is_idle = steps == self.steps && !self.is_answering();
+            let looks = if is_idle { looks + 1 } else { 0 };
             self.looks = (self.steps, looks);
             if looks >= LOOKS {
                 return Poll::Ready(());
@@ -233,7 +253,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
             return written.map_ok(|()| bytes.len());
         }
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(context, written)
+        self.taken(context, written)
     }
 
     fn poll_write_vectored(
@@ -246,7 +266,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
             return written.map_ok(|()| pieces.iter().map(|piece| piece.len()).sum());
         }
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.written(context, written)
+        self.taken(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual_client::wire::{NewKey, Scope};
 use punctual_server::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::keys::key;
 use super::world::{Answer, World};
@@ -80,6 +80,26 @@ async fn a_connection_without_a_request_is_closed_in_the_end() {
 }
 
 #[tokio::test]
+async fn a_connection_is_idle_from_its_last_answer_on() {
+    let world = limited(|limits| limits.idle_max = Duration::from_millis(400)).await;
+    let mut stream = connect(&world).await;
+    // A request may take longer than that.
+    let body = "{\"wait\": \"1s\"}";
+    let head = "POST /v1/queues/q/reserve HTTP/1.1\r\nhost: localhost\r\ncontent-length:";
+    for ask in [
+        format!("{head} {}\r\n\r\n{body}", body.len()),
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+    ] {
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        let mut answer = [0; 1024];
+        let bytes = stream.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..bytes]);
+        assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+    }
+    assert_eq!(rest(stream).await, "");
+}
+
+#[tokio::test]
 async fn whoever_does_not_take_the_answer_is_cut() {
     let world =
         limited(|limits| (limits.idle_max, limits.connections_max) = (Duration::from_millis(300), 1)).await;
@@ -103,6 +123,50 @@ async fn whoever_does_not_take_the_answer_is_cut() {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).await.ok();
     assert!(rest.len() < 20_000_000, "it was cut after {} bytes", rest.len());
+}
+
+/// Idle connections were told by what they sent last: whoever listened for longer than that was cut, whatever they were told.
+#[tokio::test]
+async fn whoever_listens_is_not_idle() {
+    let world = limited(|limits| limits.idle_max = Duration::from_millis(200)).await;
+    let mut stream = connect(&world).await;
+    stream.write_all(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = vec![0; 64 * 1024];
+    let bytes = stream.read(&mut answer).await.unwrap();
+    assert!(answer[..bytes].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..bytes]));
+    for _ in 0..3 {
+        assert_eq!(world.ask("POST", "/v1/queues/q/tasks", "{\"delay\": \"1h\"}").await.status, 201);
+        let bytes = stream.read(&mut answer).await.unwrap();
+        let event = String::from_utf8_lossy(&answer[..bytes]);
+        assert!(event.contains("task.created"), "{event}");
+        let waited = tokio::time::timeout(Duration::from_millis(600), stream.read(&mut answer)).await;
+        assert!(waited.is_err(), "nothing happens, and nobody hangs up: {waited:?}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_takes_an_answer_slowly_gets_all_of_it() {
+    let world = limited(|limits| limits.idle_max = Duration::from_secs(1)).await;
+    let task = format!("{{\"delay\": \"1h\", \"payload\": \"{}\"}}", "x".repeat(200_000));
+    let tasks = format!("{{\"tasks\": [{}]}}", vec![task; 100].join(","));
+    assert_eq!(world.ask("POST", "/v1/queues/q/tasks", &tasks).await.status, 200);
+    // With little room of its own, or it would take much at once and then nothing for long.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(128 * 1024).unwrap();
+    let mut stream = socket.connect(world.address).await.expect("the server listens");
+    let ask = "GET /v1/tasks?view=full&limit=100 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    let (mut piece, mut answer) = (vec![0; 64 * 1024], Vec::new());
+    // A few times as long as nothing of it need be taken.
+    loop {
+        let bytes = stream.read(&mut piece).await.unwrap_or_default();
+        if bytes == 0 {
+            break;
+        }
+        answer.extend_from_slice(&piece[..bytes]);
+        tokio::time::timeout(Duration::from_millis(15), std::future::pending::<()>()).await.ok();
+    }
+    assert!(answer.len() > 10_000_000 && answer.ends_with(b"}"), "it ended after {} bytes", answer.len());
 }
 
 #[tokio::test]

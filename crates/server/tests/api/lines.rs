@@ -44,6 +44,28 @@ async fn next_answer(stream: &mut BufReader<TcpStream>) -> Value {
     }
 }
 
+/// From the second line on, the stream was taken for the head of a request, which has less time.
+#[tokio::test]
+async fn a_stream_may_pause_for_longer_than_a_head_or_without_a_request() {
+    let data = tempfile::tempdir().unwrap();
+    let world = World::with(data, |options| {
+        let short = std::time::Duration::from_millis(100);
+        (options.limits.head_timeout, options.limits.idle_max) = (short, short);
+    })
+    .await;
+    let mut stream = BufReader::new(TcpStream::connect(world.address).await.unwrap());
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = "10\r\n{\"delay\": \"1h\"}\n\r\n";
+    for _ in 0..3 {
+        stream.write_all(chunk.as_bytes()).await.unwrap();
+        assert_eq!(next_answer(&mut stream).await["status"], 201);
+        tokio::time::timeout(std::time::Duration::from_millis(400), std::future::pending::<()>()).await.ok();
+    }
+}
+
 #[tokio::test]
 async fn there_is_no_limit_to_how_many_lines_come() {
     let world = World::new().await;
