@@ -7,6 +7,7 @@ use std::time::Duration;
 use punctual::{Change, EmbeddedStore, FolderOptions, Job, NewTask, Note, Observer, Scheduler};
 use punctual_store::embedded::Bounds;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 const TASKS: usize = 20_000;
 const PER_CALL: usize = 1_000;
@@ -117,5 +118,33 @@ async fn a_call_is_one_frame_and_one_sync() {
     }
     let frames = store.journal_written().frames - before;
     assert!(frames <= 110, "{frames} frames for 100 calls, one after the other");
+    scheduler.stop(Duration::from_secs(5)).await.expect("it stops");
+}
+
+/// Of fifty callers some are answered, and ask again a moment later: what they ask is recorded with what the others do.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_who_ask_at_once_share_frames() {
+    const CALLERS: usize = 50;
+    const EACH: usize = 40;
+    const FRAMES_MAX: u64 = 400;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = EmbeddedStore::open(folder.path()).await.expect("it opens");
+    let scheduler = Scheduler::builder().start(store.clone()).await.expect("it starts");
+    let later = || NewTask::new("nothing").after(Duration::from_secs(86_400));
+    scheduler.schedule(later()).await.expect("accepted");
+    let before = store.journal_written().frames;
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let scheduler = scheduler.clone();
+        callers.spawn(async move {
+            for _ in 0..EACH {
+                scheduler.schedule(later()).await.expect("accepted");
+            }
+        });
+    }
+    callers.join_all().await;
+    let frames = store.journal_written().frames - before;
+    println!("frames: {frames} for {} calls of {CALLERS} callers, at most {FRAMES_MAX}", CALLERS * EACH);
+    assert!(frames <= FRAMES_MAX, "{frames} frames");
     scheduler.stop(Duration::from_secs(5)).await.expect("it stops");
 }
