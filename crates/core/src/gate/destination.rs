@@ -120,6 +120,10 @@ impl Destination {
     /// How many may wait here.
     fn waiting_max(&mut self, now: Now, limits: &Limits) -> usize {
         let pace = self.pace.get_or_insert_with(|| Pace::begun(now));
+        // It does not go on, and is known not to.
+        if self.rests_until.is_some() {
+            return limits.destination_waiting_max;
+        }
         let first_max = if now.boot < pace.unknown_until { limits.destination_first_max } else { 0 };
         pace.takes_in(now, WAIT_MAX).max(limits.destination_waiting_max).max(first_max)
     }

@@ -141,7 +141,10 @@ impl Gate {
 
     /// The next offer to start on one of this node's own slots.
     pub fn next(&mut self, now: Now) -> Option<Verdict> {
-        if let Some((offer, obstacle)) = self.destinations.next_surplus(now, &self.settings.limits) {
+        // Nothing goes on at a closed gate, and what waits there lies where the next owner looks for it.
+        if !self.closed
+            && let Some((offer, obstacle)) = self.destinations.next_surplus(now, &self.settings.limits)
+        {
             return Some(Verdict::Refuse(offer, obstacle));
         }
         for offer in self.destinations.let_forward(now, &self.settings.limits) {
@@ -367,5 +370,41 @@ impl Line {
             self.metered_until = until;
             metered.extend(until.map(|at| (at, queue)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::id::Priority;
+    use crate::task::RowKey;
+
+    #[test]
+    fn when_the_gate_is_closed_nobody_is_sent_away_who_waits_for_a_destination() {
+        let mut gate = Gate::new(Arc::default());
+        let mut now = Now::default();
+        for seq in 1..=1_000 {
+            let refused = gate.offer(
+                now,
+                Offer {
+                    priority: Priority::default(),
+                    start_by: Timestamp::MAX,
+                    key: RowKey { wake_at: now.wall, seq: Seq(seq) },
+                    partition: PartitionId(0),
+                    queue: QueueId(1),
+                    destination: Some(7),
+                    for_worker: false,
+                },
+            );
+            assert_eq!(refused, None);
+            while let Some(Verdict::Grant(_)) = gate.next(now) {}
+        }
+        gate.close();
+        // Nothing goes on any more, which says nothing about the destination.
+        now.boot = now.boot + Duration::from_secs(5);
+        gate.time_passed(now);
+        assert_eq!(gate.next(now), None);
     }
 }

@@ -180,6 +180,26 @@ fn a_destination_that_is_new_has_more_waiting_in_memory_for_a_moment() {
 }
 
 #[test]
+fn a_destination_that_is_new_and_fails_takes_nobodys_room() {
+    // They stayed for the second that a new destination has to find its pace, and whoever was due after them waited.
+    check(
+        "
+        limits window_max=8 destination_running_max=2 destination_waiting_max=1 destination_first_max=50 parked_page=2 breaker_failures=2 breaker_rest=60
+        queue q retry=600
+        watch b
+        0    accept a*40 due=1 destination=down
+        0    accept b due=1 destination=up
+        1    fail a1
+        1    fail a2
+        1.2  assert running == 1
+        ",
+        "
+        1.048828 start b #1
+        ",
+    );
+}
+
+#[test]
 fn a_breaker_opens_probes_and_closes() {
     check(
         "
