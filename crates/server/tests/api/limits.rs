@@ -88,7 +88,8 @@ async fn a_connection_is_idle_from_its_last_answer_on() {
     let head = "POST /v1/queues/q/reserve HTTP/1.1\r\nhost: localhost\r\ncontent-length:";
     for ask in [
         format!("{head} {}\r\n\r\n{body}", body.len()),
-        "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+        "HEAD /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(2),
     ] {
         stream.write_all(ask.as_bytes()).await.unwrap();
         let mut answer = [0; 1024];
@@ -96,6 +97,9 @@ async fn a_connection_is_idle_from_its_last_answer_on() {
         let answer = String::from_utf8_lossy(&answer[..bytes]);
         assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
     }
+    // Two were asked for at once, and the second answer may come by itself.
+    let mut answer = [0; 1024];
+    tokio::time::timeout(Duration::from_millis(200), stream.read(&mut answer)).await.ok();
     assert_eq!(rest(stream).await, "");
 }
 
