@@ -31,6 +31,8 @@ pub struct Destinations {
     crowded: BTreeSet<(BootTime, u64)>,
     /// Those whose line is too long by now: the last of it is sent away.
     overlong: BTreeSet<u64>,
+    /// Until then a new destination keeps no more waiting than any other: one that did has stood still.
+    wary_until: BootTime,
     /// How many of them have `rests_until`.
     breakers_open: usize,
 }
@@ -45,6 +47,10 @@ const CUT_PAUSE: Duration = Duration::from_secs(1);
 /// How long those may have to wait here who come last. They wait in memory and take the room of their windows, so that
 /// what lies behind them waits too; but sending them away and fetching them again costs more than they do.
 const WAIT_MAX: Duration = Duration::from_secs(3);
+
+/// How long new destinations are not trusted after one of them stood still: many that hang, one after the other, must
+/// not hold up the rest for a moment each.
+const WARY: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct Destination {
@@ -117,15 +123,19 @@ impl Pace {
 }
 
 impl Destination {
-    /// How many may wait here.
-    fn waiting_max(&mut self, now: Now, limits: &Limits) -> usize {
+    /// How many may wait here; `first_max` as long as it is new.
+    fn waiting_max(&mut self, now: Now, limits: &Limits, first_max: usize) -> usize {
         let pace = self.pace.get_or_insert_with(|| Pace::begun(now));
         // It does not go on, and is known not to.
         if self.rests_until.is_some() {
             return limits.destination_waiting_max;
         }
-        let first_max = if now.boot < pace.unknown_until { limits.destination_first_max } else { 0 };
+        let first_max = if now.boot < pace.unknown_until { first_max } else { 0 };
         pace.takes_in(now, WAIT_MAX).max(limits.destination_waiting_max).max(first_max)
+    }
+
+    fn stands_still(&mut self, now: Now) -> bool {
+        self.pace.as_mut().is_none_or(|pace| pace.takes_in(now, WAIT_MAX) == 0)
     }
 
     /// Its tasks wait in the store, and are asked for again when there is room.
@@ -197,10 +207,15 @@ impl Destinations {
         self.all.get(&id).is_none_or(|destination| destination.has_room(now, limits))
     }
 
+    fn first_max(&self, now: Now, limits: &Limits) -> usize {
+        if now.boot < self.wary_until { 0 } else { limits.destination_first_max }
+    }
+
     /// Keeps an offer for a destination that has no room, or says that it must wait elsewhere.
     pub fn wait(&mut self, now: Now, limits: &Limits, id: u64, offer: Offer) -> Option<Obstacle> {
+        let first_max = self.first_max(now, limits);
         let destination = self.all.entry(id).or_default();
-        if destination.waiting.len() < destination.waiting_max(now, limits) {
+        if destination.waiting.len() < destination.waiting_max(now, limits, first_max) {
             destination.waiting.insert(offer);
             if destination.waiting.len() > limits.destination_waiting_max && destination.look_at.is_none() {
                 let look_at = now.boot + Pace::STRETCH;
@@ -217,10 +232,14 @@ impl Destinations {
     /// One that has waited here until now and is to wait elsewhere, because its destination does not go on as it did.
     pub fn next_surplus(&mut self, now: Now, limits: &Limits) -> Option<(Offer, Obstacle)> {
         while let Some(&id) = self.overlong.first() {
+            let first_max = self.first_max(now, limits);
             if let Some(destination) = self.all.get_mut(&id)
-                && destination.waiting.len() > destination.waiting_max(now, limits)
+                && destination.waiting.len() > destination.waiting_max(now, limits, first_max)
                 && let Some(last) = destination.waiting.pop_last()
             {
+                if destination.stands_still(now) {
+                    self.wary_until = now.boot + WARY;
+                }
                 destination.send_away(last.partition);
                 return Some((last, Obstacle::Destination(id)));
             }

@@ -200,6 +200,63 @@ fn a_destination_that_is_new_and_fails_takes_nobodys_room() {
 }
 
 #[test]
+fn what_waits_in_memory_for_a_new_destination_can_be_paused_cancelled_expired_and_handed_over() {
+    check(
+        "
+        partitions 2
+        limits destination_running_max=1 destination_waiting_max=1 destination_first_max=50 parked_page=2
+        watch a1 c1 d1
+        0    accept a*10 due=1 destination=x
+        0    accept b*10 due=1 destination=x queue=other
+        0    accept c*5 due=1 destination=x expires=1.5
+        0    accept d*10 due=1 destination=x partition=1
+        0    accept e*5 due=1 destination=x lane=l
+        1    assert running == 1
+        1.1  pause other
+        1.2  cancel a2
+        1.2  cancel a3
+        1.6  hand_over partition=1 to=b
+        1.7  pause q
+        1.8  resume q
+        4    resume other
+        5    auto succeed *
+        5    succeed a1
+        5    succeed d1
+        60   assert ended == 40
+        60   assert loaded == 0
+        60   assert running == 0
+        ",
+        "
+        1 start a1 #1
+        1.5 expire c1
+        1.6 start d1 #1
+        5 finish a1
+        5 finish d1
+        ",
+    );
+}
+
+#[test]
+fn new_destinations_that_hang_one_after_the_other_hold_up_the_rest_for_one_moment_only() {
+    // Each of them held up the others for the second that a new destination has to find its pace.
+    check(
+        "
+        limits window_max=8 destination_running_max=2 destination_waiting_max=1 destination_first_max=50 parked_page=2
+        watch b
+        0    accept a*20 due=1 destination=d1
+        0    accept c*20 due=1.0001 destination=d2
+        0    accept d*20 due=1.0002 destination=d3
+        0    accept e*20 due=1.0003 destination=d4
+        0    accept b due=1.0004 destination=up
+        20   tick
+        ",
+        "
+        1.976562 start b #1
+        ",
+    );
+}
+
+#[test]
 fn a_breaker_opens_probes_and_closes() {
     check(
         "
