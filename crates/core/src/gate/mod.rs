@@ -5,6 +5,7 @@
 
 mod destination;
 mod offers;
+mod pace;
 mod rate;
 
 use std::collections::BTreeSet;

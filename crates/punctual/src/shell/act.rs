@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use punctual_core::{BootTime, Change, Effect, Event, Fence, Now, Outcome, Token};
+use punctual_core::{Change, Effect, Event, Fence, Now, Outcome, Token};
 use punctual_store::{Recorded, Store, StoreError};
 
 use super::{Batch, Done, Shell};
@@ -27,19 +27,13 @@ impl<S: Store> Shell<S> {
         }
         self.effects = effects;
         self.runners.begin(&mut self.starting);
-        if self.full_until.is_some_and(|until| now.boot < until) || self.batch_waits_until(now).is_some() {
+        if self.full_until.is_some_and(|until| now.boot < until) {
             return;
         }
         if let Some(mut batch) = self.node.take_batch() {
-            self.pace.cut();
             self.write_down_debts(&mut batch);
             self.record(Arc::new(batch));
         }
-    }
-
-    /// Until when the next batch waits for more to be recorded with it. Only a precise alarm can wait for so little.
-    pub(super) fn batch_waits_until(&self, now: Now) -> Option<BootTime> {
-        self.pace.waits_until(now.boot).filter(|_| self.alarm.is_precise())
     }
 
     /// Records a batch: a large one beside the loop, so that a store that computes does not hold it up; a small one
@@ -111,7 +105,6 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn recorded(&mut self, now: Now, batch: Arc<Batch>, answers: Vec<Recorded>) {
         self.node.batch_done();
-        self.pace.recorded(now.boot, batch.iter().map(|(_, changes)| changes.len()).sum());
         self.note_time_now_and_then(now);
         for ((fence, changes), answer) in batch.iter().zip(answers) {
             match answer {

@@ -30,18 +30,6 @@ impl Alarm {
         Alarm {}
     }
 
-    /// Whether it can wait for less than a millisecond.
-    #[cfg(target_os = "linux")]
-    pub fn is_precise(&self) -> bool {
-        self.timer.is_some()
-    }
-
-    /// Whether it can wait for less than a millisecond.
-    #[cfg(not(target_os = "linux"))]
-    pub fn is_precise(&self) -> bool {
-        false
-    }
-
     /// Waits until then, or not quite so long: it may ring early once, for whoever waited before.
     pub async fn at(&mut self, now: BootTime, delay: Duration) {
         #[cfg(target_os = "linux")]

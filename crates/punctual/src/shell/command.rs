@@ -149,7 +149,6 @@ impl<S: Store> Shell<S> {
             return;
         }
         self.next_ask += 1;
-        self.pace.asked();
         let no = AskNo(self.next_ask);
         self.asks.insert(no, (partition, reply));
         self.node.ask(now, partition, Event::Asked(no, ask), &mut self.effects);
@@ -157,7 +156,6 @@ impl<S: Store> Shell<S> {
 
     pub(super) fn answer(&mut self, no: AskNo, answer: Answer) {
         if let Some((_, reply)) = self.asks.remove(&no) {
-            self.pace.answered();
             reply.send(answer).ok();
         }
     }

@@ -9,7 +9,6 @@ mod attempt;
 mod command;
 mod overdue;
 mod owed;
-mod pace;
 mod prune;
 mod quiet;
 mod runners;
@@ -41,7 +40,6 @@ use crate::view::Quiet;
 use alarm::{Alarm, sleep};
 pub use command::{Command, Ended, EndedOrForgotten};
 use overdue::Overdue;
-use pace::Pace;
 use runners::{Report, Runners};
 use stop::Stopping;
 use trusted_time::TrustedTime;
@@ -120,7 +118,6 @@ pub struct Shell<S> {
     reloads: FxHashMap<PartitionId, u32>,
     /// Nothing is recorded before this: the store had no room even for what ends tasks.
     full_until: Option<BootTime>,
-    pace: Pace,
     /// Who waits until no partition is being taken over.
     awaiting_owned: Vec<oneshot::Sender<()>>,
     /// Who waits until nothing is left to do at this time.
@@ -201,7 +198,6 @@ impl<S: Store> Shell<S> {
             early_reports: Vec::new(),
             reloads: FxHashMap::default(),
             full_until: None,
-            pace: Pace::default(),
             awaiting_owned: Vec::new(),
             awaiting_quiet: Vec::new(),
             pruning: Pruning::default(),
@@ -253,7 +249,6 @@ impl<S: Store> Shell<S> {
             wake = wake.or(stopping.wake());
         }
         wake = wake.or(Wake { wall: None, boot: self.full_until.filter(|until| *until > now.boot) });
-        wake = wake.or(Wake { wall: None, boot: self.batch_waits_until(now) });
         let max = if wake.wall.is_some() { WAIT_MAX } else { Duration::from_secs(3600) };
         // History can wait: it is no reason to look at the wall clock every second.
         let max = self.prune_delay(now).map_or(max, |delay| delay.min(max));

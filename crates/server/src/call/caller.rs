@@ -179,13 +179,7 @@ impl Inner {
         }
     }
 
-    fn outcome(
-        &self,
-        answer: &Answer,
-        host: impl Display,
-        attempt: &Attempt,
-        rules: &QueueRules,
-    ) -> Outcome {
+    fn outcome(&self, answer: &Answer, host: impl Display, attempt: &Attempt, rules: &QueueRules) -> Outcome {
         let now = system_time(self.clock.now().wall);
         match rules.success.judge(answer.status, &answer.headers, attempt.may_be_repeated, now) {
             Verdict::Done => Outcome::Succeeded(answer.result(self.result_max)),
