@@ -13,6 +13,9 @@ use super::gauges::JournalGauges;
 use super::journal::{AppendError, Class, Journal, Room};
 use super::shared::Shared;
 
+/// So many frames are made at once, mostly: what more were needed for a moment give their memory back.
+const SPARE_MAX: usize = 2;
+
 /// Memory of frames that were written, to be used again.
 type Spare = Arc<Mutex<Vec<FrameBuffer>>>;
 
@@ -172,10 +175,17 @@ fn obey<D: Disk>(journal: &mut Journal<D>, job: Job, spare: &Spare) {
             let follows = journal.usage().next == sequence;
             let written = if follows { journal.append(class, &mut frame) } else { Err(AppendError::Full) };
             let written = written.map(|_| ());
-            lock(spare).push(frame);
+            keep(spare, frame);
             then(&written);
             reply.send(written).ok();
         }
+    }
+}
+
+fn keep(spare: &Spare, frame: FrameBuffer) {
+    let mut spare = lock(spare);
+    if spare.len() < SPARE_MAX {
+        spare.push(frame);
     }
 }
 

@@ -98,6 +98,8 @@ impl Layer {
             // Its memory is used again.
             undo = self.undos.pop_front().unwrap_or_default();
         }
+        // Nothing was written by whoever began it before.
+        undo = self.undos.pop_back_if(|last| last.frame == frame).unwrap_or(undo);
         undo.rows.clear();
         (undo.frame, undo.cleared, undo.bytes) = (frame, None, self.bytes);
         self.undos.push_back(undo);

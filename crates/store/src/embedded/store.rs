@@ -191,7 +191,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
     }
 
     /// Seals the layer that is written to, if it is time. If somebody else writes now, they do it.
-    async fn seal_if_large(&self) {
+    fn seal_if_large(&self) {
         if let Ok(mut author) = self.kv.author.try_lock() {
             author.seal_if_large();
         }
@@ -248,7 +248,7 @@ impl<D: Disk + Sync, C: ColdTier> Wrapper for JournaledStore<D, C> {
                 recorded[from..from + count].fill(answer_of(&refused));
             }
         }
-        self.seal_if_large().await;
+        self.seal_if_large();
         recorded
     }
 }

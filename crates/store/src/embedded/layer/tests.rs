@@ -86,6 +86,20 @@ fn rows_of_partitions_come_in_order_of_their_keys() {
     assert_eq!(keys(&[1], &[5]), rows[1..2]);
 }
 
+#[test]
+fn whoever_begins_and_writes_nothing_leaves_nothing() {
+    // Each left what takes it back, until the next frame was durable.
+    let mut layer = Layer::default();
+    layer.begin(Sequence(7), Sequence(7));
+    layer.put(key("a"), value("1"), false);
+    for _ in 0..1_000 {
+        layer.begin(Sequence(8), Sequence(7));
+    }
+    assert_eq!(layer.undos.len(), 2);
+    layer.take_back(Sequence(7));
+    assert!(layer.is_empty());
+}
+
 proptest::proptest! {
     #[test]
     fn what_is_taken_back_was_never_there(
