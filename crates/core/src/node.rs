@@ -2,6 +2,7 @@
 //! harming its neighbours. Still pure: the shell around it waits, reads and writes.
 
 mod batches;
+mod engines;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +18,7 @@ use crate::id::{Fence, PartitionId, QueueId, Seq, TaskId};
 use crate::message::{Answer, Effect, Event, Inheritance, Outcome, Token};
 use crate::task::{Begun, Target, Task, WaitState};
 use crate::time::{BootTime, Now, Timestamp, Wake};
+use engines::Engines;
 
 /// One Punctual process, without its hands.
 pub struct Node {
@@ -53,40 +55,6 @@ impl LiveAttempt {
     /// Whether it counts as long as it is not reported on, whoever owns its partition.
     fn runs(&self) -> bool {
         self.outcome.is_none() && !self.is_stopped
-    }
-}
-
-/// The engines of the partitions owned, each at its partition's place.
-struct Engines(Vec<Option<Engine>>);
-
-impl Engines {
-    fn new(partition_count: u16) -> Engines {
-        Engines((0..partition_count).map(|_| None).collect())
-    }
-
-    fn get(&self, partition: PartitionId) -> Option<&Engine> {
-        self.0.get(usize::from(partition.0))?.as_ref()
-    }
-
-    fn get_mut(&mut self, partition: PartitionId) -> Option<&mut Engine> {
-        self.0.get_mut(usize::from(partition.0))?.as_mut()
-    }
-
-    fn insert(&mut self, engine: Engine) {
-        let place = usize::from(engine.fence().partition.0);
-        self.0[place] = Some(engine);
-    }
-
-    fn remove(&mut self, partition: PartitionId) -> Option<Engine> {
-        self.0.get_mut(usize::from(partition.0))?.take()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Engine> {
-        self.0.iter().flatten()
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Engine> {
-        self.0.iter_mut().flatten()
     }
 }
 
@@ -239,10 +207,7 @@ impl Node {
 
     /// Lets time pass and starts what may start. Call it after a batch of events, and at [`Node::wake_at`].
     pub fn advance(&mut self, now: Now, out: &mut Effects) {
-        let due = |engine: &Engine| engine.wake_at().is_due(now);
-        let partitions: Vec<PartitionId> =
-            self.engines.iter().filter(|engine| due(engine)).map(|engine| engine.fence().partition).collect();
-        for partition in partitions {
+        for partition in self.engines.due(now) {
             self.drive(now, partition, Event::TimePassed, out);
         }
         self.gate.time_passed(now);
@@ -278,7 +243,7 @@ impl Node {
 
     /// When time next makes a difference to anything here.
     pub fn wake_at(&self) -> Wake {
-        self.engines.iter().fold(self.gate.wake_at(), |wake, engine| wake.or(engine.wake_at()))
+        self.engines.wake_at().or(self.gate.wake_at())
     }
 
     /// The partitions this node owns.
@@ -367,6 +332,7 @@ impl Node {
             self.forget(now, partition);
             out.push((fence, Effect::ReloadPartition));
         } else {
+            self.engines.has_handled(partition);
             self.sort_out(now, fence, &mut effects, out);
         }
         self.effects = effects;

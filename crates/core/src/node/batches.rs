@@ -40,12 +40,12 @@ impl Node {
     }
 
     fn take_changes(&mut self, of: impl Fn(PartitionId) -> bool) -> Vec<(Fence, Vec<Change>)> {
-        let engines = self.engines.iter_mut().filter(|engine| of(engine.fence().partition));
+        let engines = self.engines.take_touched(of);
         engines.filter_map(|engine| Some((engine.fence(), engine.take_changes()?))).collect()
     }
 
     fn is_much_to_record(&self) -> Much {
-        let unrecorded: usize = self.engines.iter().map(Engine::unrecorded).sum();
+        let unrecorded: usize = self.engines.touched().map(Engine::unrecorded).sum();
         match unrecorded / self.settings.limits.half_batch_min.max(1) {
             0 => Much::No,
             1 => Much::ForOne,
