@@ -13,8 +13,6 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
-use bytes::Bytes;
-
 use super::frame::Sequence;
 use super::key::Key;
 use super::value::Value;
@@ -89,6 +87,14 @@ fn tree_of(key: &[u8]) -> usize {
     partition_of(key).map_or(0, |partition| 1 + usize::from(partition.0))
 }
 
+fn tree_mut<'a>(trees: &'a mut Vec<Tree>, key: &Key) -> &'a mut Tree {
+    let tree = tree_of(key.as_slice());
+    if trees.len() <= tree {
+        trees.resize_with(tree + 1, Tree::default);
+    }
+    &mut trees[tree]
+}
+
 impl Layer {
     /// A frame begins: what it changes can be taken back until it is known to be durable, as everything before `durable`
     /// is by now.
@@ -151,13 +157,9 @@ impl Layer {
     pub fn put(&mut self, key: Key, value: Value, is_new: bool) {
         self.bytes += ROW_OVERHEAD + key.heap_bytes() + value.memory();
         let is_born_here = is_new || is_cleared(&self.cleared, &key);
-        let tree = tree_of(key.as_slice());
-        if self.trees.len() <= tree {
-            self.trees.resize_with(tree + 1, Tree::default);
-        }
         let row = Row { value: Some(value), is_born_here };
         let undo = self.undos.back_mut().map(|undo| &mut undo.rows);
-        match self.trees[tree].entry(key) {
+        match tree_mut(&mut self.trees, &key).entry(key) {
             Entry::Vacant(entry) => {
                 undo.into_iter().for_each(|undo| undo.push((entry.key().clone(), None)));
                 entry.insert(row);
@@ -176,25 +178,25 @@ impl Layer {
 
     /// Deletes a row, if there is one.
     pub fn delete(&mut self, key: &Key) {
-        let tree = tree_of(key.as_slice());
-        let row = self.trees.get_mut(tree).and_then(|tree| tree.get_mut(key));
-        match row {
-            Some(row) if row.is_born_here => {
-                self.bytes -= ROW_OVERHEAD + key.heap_bytes() + row.memory();
-                let gone = self.trees[tree].remove(key);
-                self.note(key, gone);
-            }
-            Some(row) => {
-                let gone = Row { value: row.value.take(), is_born_here: false };
-                self.bytes -= gone.memory();
-                self.note(key, Some(gone));
-            }
-            None if is_cleared(&self.cleared, key) => {}
-            None => {
-                self.put(key.clone(), Value::Bytes(Bytes::new()), false);
-                let row = self.trees[tree].get_mut(key).expect("it was just put there");
-                row.value = None;
-            }
+        let tree = tree_mut(&mut self.trees, key);
+        let Entry::Occupied(mut entry) = tree.entry(key.clone()) else { return self.delete_below(key) };
+        let (is_born_here, memory) = (entry.get().is_born_here, entry.get().memory());
+        self.bytes -= memory;
+        let gone = if is_born_here {
+            self.bytes -= ROW_OVERHEAD + key.heap_bytes();
+            entry.remove()
+        } else {
+            Row { value: entry.get_mut().value.take(), is_born_here }
+        };
+        self.note(key, Some(gone));
+    }
+
+    /// Notes that a row of which this layer knows nothing is gone, whether or not there is one below.
+    fn delete_below(&mut self, key: &Key) {
+        if !is_cleared(&self.cleared, key) {
+            self.bytes += ROW_OVERHEAD + key.heap_bytes();
+            tree_mut(&mut self.trees, key).insert(key.clone(), Row { value: None, is_born_here: false });
+            self.note(key, None);
         }
     }
 
