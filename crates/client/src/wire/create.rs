@@ -1,9 +1,9 @@
 //! Making tasks: one, many, or a stream of them.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::body::{self, BodyFault};
+use super::items::Items;
 use super::problem::Problem;
 #[cfg(feature = "openapi")]
 use super::schema::Id;
@@ -28,15 +28,8 @@ pub struct NewTasks {
 pub enum Creation<'a> {
     /// It is one task.
     One(Box<NewTask>),
-    /// It is `{"tasks": […]}`. Each is read on its own, so that a bad one spoils no other: see [`body::read`].
-    Many(Vec<&'a RawValue>),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawTasks<'a> {
-    #[serde(borrow)]
-    tasks: Vec<&'a RawValue>,
+    /// It is `{"tasks": […]}`.
+    Many(Items<'a, NewTask>),
 }
 
 impl<'a> Creation<'a> {
@@ -45,16 +38,7 @@ impl<'a> Creation<'a> {
         if !begins_with_tasks(bytes) {
             return body::read(bytes).map(|task| Creation::One(Box::new(task)));
         }
-        read_items(bytes).map(Creation::Many)
-    }
-}
-
-/// The items of `{"tasks": […]}`, to be read each on its own: see [`body::read`].
-pub fn read_items(bytes: &[u8]) -> Result<Vec<&RawValue>, BodyFault> {
-    body::refuse_list(bytes)?;
-    match serde_json::from_slice::<RawTasks<'_>>(bytes) {
-        Ok(items) => Ok(items.tasks),
-        Err(error) => Err(body::fault_of(bytes, &error)),
+        Items::read(bytes).map(Creation::Many)
     }
 }
 

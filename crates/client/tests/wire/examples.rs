@@ -101,10 +101,27 @@ fn one_task_and_many_are_told_apart_and_a_bad_one_spoils_no_other() {
     assert!(matches!(one, Creation::One(task) if task.delay == Some(Span::from_secs(90))));
     let body = br#"{ "tasks": [{"delay": "90s"}, {"dealy": "90s"}] }"#;
     let Creation::Many(tasks) = Creation::read(body).unwrap() else { panic!("it is a batch") };
-    assert!(read::<NewTask>(tasks[0].get().as_bytes()).is_ok());
-    assert!(read::<NewTask>(tasks[1].get().as_bytes()).is_err());
+    let tasks: Vec<_> = tasks.each().collect();
+    assert_eq!(tasks[0].as_ref().unwrap().delay, Some(Span::from_secs(90)));
+    assert_eq!(tasks[1].as_ref().unwrap_err().1, r#"{"dealy": "90s"}"#);
     assert!(Creation::read(br#"{"tasks": [{}], "task": 1}"#).is_err());
     assert!(!Creation::read(br#"{"tasks": [{}"#).unwrap_err().is_json);
+}
+
+#[test]
+fn a_batch_is_read_in_one_go_unless_something_is_wrong_with_it() {
+    let right = |body: &str| matches!(Items::<NewTask>::read(body.as_bytes()), Ok(Items::Right(_)));
+    assert!(right(r#"{"tasks": [{"delay": "90s"}, {}]}"#) && right(r#"{"tasks": []}"#));
+    assert!(!right(r#"{"tasks": [{}, []]}"#), "a list of its fields is no object");
+    assert!(!right(r#"{"tasks": [{}, 7]}"#));
+    let many = |count: usize| format!(r#"{{"tasks": [{}]}}"#, vec!["{}"; count].join(","));
+    assert!(right(&many(BATCH_MAX)) && !right(&many(BATCH_MAX + 1)));
+    let many = many(BATCH_MAX + 1);
+    assert_eq!(
+        Items::<NewTask>::read(many.as_bytes()).unwrap().len(),
+        BATCH_MAX + 1,
+        "it is told how many there are"
+    );
 }
 
 #[test]

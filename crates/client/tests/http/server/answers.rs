@@ -121,17 +121,20 @@ fn create(world: &World, queue: &str, asked: &Asked) -> Answer {
             }
         }
         Creation::Many(tasks) => {
-            let bytes = tasks.iter().map(|task| task.get().as_bytes());
-            let results = bytes.map(|bytes| create_item(world, queue, bytes, is_minimal)).collect();
+            let results = tasks.each().map(|task| task.map_err(|(fault, _)| fault));
+            let results = results.map(|task| create_item(world, queue, task, is_minimal)).collect();
             ok(&Results { results })
         }
     }
 }
 
-fn create_item(world: &World, queue: &str, bytes: &[u8], is_minimal: bool) -> CreateResult {
-    let made = read(bytes)
-        .map_err(|fault| refused(&fault))
-        .and_then(|new: NewTask| world.tasks().create(queue, &new));
+fn create_item(
+    world: &World,
+    queue: &str,
+    task: Result<NewTask, BodyFault>,
+    is_minimal: bool,
+) -> CreateResult {
+    let made = task.map_err(|fault| refused(&fault)).and_then(|new| world.tasks().create(queue, &new));
     match made {
         Ok(task) if is_minimal => CreateResult { status: 201, id: Some(task.id), ..CreateResult::default() },
         Ok(task) => CreateResult { status: 201, task: Some(task), ..CreateResult::default() },
@@ -151,7 +154,7 @@ async fn create_lines(world: &World, queue: &str, stream: Body) -> Response {
     }
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let results = lines.map(|line| {
-        let result = create_item(world, queue, line, true);
+        let result = create_item(world, queue, read(line), true);
         // In two pieces, to see that they are put together.
         let mut text = serde_json::to_vec(&result).expect("it can be written");
         text.push(b'\n');
