@@ -8,7 +8,7 @@ use http::uri::Scheme;
 use http::{HeaderName, HeaderValue, Method, Uri};
 use url::{Host, Url};
 
-use super::{Call, Guard};
+use super::{Call, Guard, plain};
 use crate::access::NAMESPACE;
 
 const URL_MAX: usize = 2_048;
@@ -102,6 +102,9 @@ impl Place {
         let refuse = |detail: &str| Err(bad("url", detail));
         if text.len() > URL_MAX {
             return refuse(&format!("has {} bytes, and {URL_MAX} is the most", text.len()));
+        }
+        if let Some((uri, host, port)) = plain::place(text) {
+            return Ok(Place { uri, host, port });
         }
         // What browsers forgive is refused: a URL must not mean one thing here and another to whoever reads it.
         if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ' || byte == b'\\') {

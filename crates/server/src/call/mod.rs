@@ -16,6 +16,7 @@ mod caller;
 mod check;
 mod connector;
 mod guard;
+mod plain;
 mod proxy;
 mod request;
 mod rules;

@@ -11,6 +11,7 @@ use super::Call;
 use super::check::{BadCall, Place, parse_header, parse_method};
 use super::rules::QueueRules;
 use super::sign::signature;
+use crate::api::moment_of;
 use crate::trace::Trace;
 
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("punctual/", env!("CARGO_PKG_VERSION")));
@@ -85,8 +86,7 @@ fn add_own(headers: &mut HeaderMap, attempt: &Attempt, rules: &QueueRules) {
     }
     headers.insert(ATTEMPT, token.attempt.into());
     headers.insert(FENCE, fence(token).into());
-    let at = jiff::Timestamp::from_microsecond(attempt.spec.at.as_micros());
-    if let Some(at) = at.ok().and_then(|at| HeaderValue::try_from(format!("{at:.6}")).ok()) {
+    if let Ok(at) = HeaderValue::try_from(moment_of(attempt.spec.at).to_string()) {
         headers.insert(SCHEDULED_FOR, at);
     }
 }
