@@ -13,6 +13,7 @@ mod isolation;
 mod pull;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -29,7 +30,7 @@ pub struct Options {
     #[arg(long, default_value = "target/http-bench")]
     folder: PathBuf,
     /// Only these parts, a comma between them.
-    #[arg(long, value_delimiter = ',', value_parser = ["enqueue", "pull", "calls", "isolation"])]
+    #[arg(long, value_delimiter = ',', value_parser = ["one-by-one", "bulk", "half-load", "pull", "calls", "isolation"])]
     only: Vec<String>,
     /// How often each is measured in turns with its limit; the median counts.
     #[arg(long, default_value_t = 3)]
@@ -67,8 +68,14 @@ pub fn run(options: &Options) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("the machine has threads");
     runtime.block_on(async {
-        if bench.wants("enqueue") {
-            enqueue::run(&mut bench).await;
+        if bench.wants("one-by-one") {
+            enqueue::one_by_one(&mut bench).await;
+        }
+        if bench.wants("bulk") {
+            enqueue::bulk(&mut bench).await;
+        }
+        if bench.wants("half-load") {
+            enqueue::half_load(&mut bench).await;
         }
         if bench.wants("pull") {
             pull::run(&mut bench).await;
@@ -92,6 +99,11 @@ pub fn run(options: &Options) {
 impl Bench<'_> {
     fn wants(&self, part: &str) -> bool {
         self.options.only.is_empty() || self.options.only.iter().any(|only| only == part)
+    }
+
+    /// How long each part is measured.
+    fn time(&self) -> Duration {
+        Duration::from_secs(self.options.seconds)
     }
 
     /// A live line of what is being done.

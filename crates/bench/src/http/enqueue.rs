@@ -1,4 +1,5 @@
-//! Tasks are put in: one to a request, and a thousand to a request.
+//! Tasks are put in: one to a request, and a thousand to a request. Each on a server of its own: what one has left to
+//! sort into tables would go on while the next is measured.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,53 +19,56 @@ const BULK: usize = 1_000;
 /// Due when nobody who runs this lives any more, so that nothing starts meanwhile.
 pub const TASK: &str = r#"{"at":"2200-01-01T00:00:00Z","payload":{"to":"ada@example.com","subject":"A reminder","text":"Your parcel will be there between nine and ten."}}"#;
 
-pub async fn run(bench: &mut Bench<'_>) {
-    let served = bench.punctual("enqueue").await;
+/// One task to a request, in turns with a server that does nothing.
+pub async fn one_by_one(bench: &mut Bench<'_>) {
+    let served = bench.punctual("one-by-one").await;
     let bare = bench.bare_server().await;
-    let time = Duration::from_secs(bench.options.seconds);
-    let one = create(TASK);
-    let many = create(&format!(r#"{{"tasks":[{}]}}"#, vec![TASK; BULK].join(",")));
-    let (mut ones, mut bare_ones, mut manys, mut bare_manys) = (vec![], vec![], vec![], vec![]);
-    let (mut costs, mut bare_costs) = (vec![], vec![]);
+    let (time, one) = (bench.time(), create(TASK));
+    let (mut rates, mut bare_rates, mut costs, mut bare_costs) = (vec![], vec![], vec![], vec![]);
     for round in 1..=bench.options.rounds {
-        bench.tell(&format!("enqueue, round {round}"));
+        bench.tell(&format!("one by one, round {round}"));
         for (server, rates, costs) in
-            [(&bare, &mut bare_ones, &mut bare_costs), (&served, &mut ones, &mut costs)]
+            [(&bare, &mut bare_rates, &mut bare_costs), (&served, &mut rates, &mut costs)]
         {
             let before = server.processor_secs();
             rates.push(closed(server.address, &one, CONNECTIONS, 1, time).await);
             let requests = rates[round - 1] * time.as_secs_f64();
             costs.push((server.processor_secs() - before) / requests * 1e6);
         }
-        bare_manys.push(closed(bare.address, &many, BULK_CONNECTIONS, BULK, time).await);
-        manys.push(closed(served.address, &many, BULK_CONNECTIONS, BULK, time).await);
     }
-    bench.note(Row::beside_limit(
-        "enqueue, 50 connections, one by one",
-        &ones,
-        &bare_ones,
-        "≥ 0.6 of the limit",
-    ));
+    let name = "enqueue, 50 connections, one by one";
+    bench.note(Row::beside_limit(name, &rates, &bare_rates, "≥ 0.6 of the limit"));
     let (cost, bare_cost) = (median(costs.into_iter()), median(bare_costs.into_iter()));
     let row = Row::new("the server's processor time for each of these", cost, Unit::Microseconds, "");
     bench.note(row.within(bare_cost));
-    bench.note(Row::beside_limit(
-        "enqueue, 4 connections, 1,000 a request",
-        &manys,
-        &bare_manys,
-        "≥ 200 k/s",
-    ));
     drop(served);
-    clean(&bench.folder.join("enqueue"));
-    half_load(bench, &one, median(ones.into_iter()) / 2.0).await;
+    clean(&bench.folder.join("one-by-one"));
 }
 
-/// How long answers take at half of what the server can do; on one that has not had a burst of millions just before.
-async fn half_load(bench: &mut Bench<'_>, request: &[u8], half: f64) {
-    bench.tell("enqueue at half load");
-    let served = bench.punctual("half").await;
-    let time = Duration::from_secs(bench.options.seconds);
-    let answers = paced(served.address, request, half, time).await;
+/// A thousand tasks to a request.
+pub async fn bulk(bench: &mut Bench<'_>) {
+    let served = bench.punctual("bulk").await;
+    let bare = bench.bare_server().await;
+    let many = create(&format!(r#"{{"tasks":[{}]}}"#, vec![TASK; BULK].join(",")));
+    let (mut rates, mut bare_rates) = (vec![], vec![]);
+    for round in 1..=bench.options.rounds {
+        bench.tell(&format!("bulk, round {round}"));
+        bare_rates.push(closed(bare.address, &many, BULK_CONNECTIONS, BULK, bench.time()).await);
+        rates.push(closed(served.address, &many, BULK_CONNECTIONS, BULK, bench.time()).await);
+    }
+    let name = "enqueue, 4 connections, 1,000 a request";
+    bench.note(Row::beside_limit(name, &rates, &bare_rates, "≥ 200 k/s"));
+    drop(served);
+    clean(&bench.folder.join("bulk"));
+}
+
+/// How long answers take at half of what the server can do.
+pub async fn half_load(bench: &mut Bench<'_>) {
+    bench.tell("half load");
+    let served = bench.punctual("half-load").await;
+    let one = create(TASK);
+    let half = closed(served.address, &one, CONNECTIONS, 1, bench.time()).await / 2.0;
+    let answers = paced(served.address, &one, half, bench.time()).await;
     for (name, quantile, goal) in [("p50", 0.5, ""), ("p99", 0.99, "< 5 ms"), ("p99.9", 0.999, "")] {
         let millis = answers.value_at_quantile(quantile) as f64 / 1e3;
         bench.note(Row::new(
@@ -75,7 +79,7 @@ async fn half_load(bench: &mut Bench<'_>, request: &[u8], half: f64) {
         ));
     }
     drop(served);
-    clean(&bench.folder.join("half"));
+    clean(&bench.folder.join("half-load"));
 }
 
 pub fn create(body: &str) -> Vec<u8> {
