@@ -67,6 +67,12 @@ impl NewTask {
         }
     }
 
+    /// A task of that queue, as it will be known to whoever looks it up, for programs that have all of it at hand.
+    pub fn of(queue: &str, spec: Spec) -> NewTask {
+        let (queue, due) = (Cow::Owned(queue.to_owned()), Due::At(spec.at));
+        NewTask { queue, due, priority: None, on_conflict: OnConflict::default(), spec }
+    }
+
     /// What the handler is given: anything that serde can write as JSON.
     pub fn payload(self, payload: &impl Serialize) -> Result<NewTask, crate::Error> {
         Ok(self.payload_bytes(serde_json::to_vec(payload).map_err(crate::Error::Payload)?))

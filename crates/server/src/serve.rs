@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::access::{Access, Room};
-use crate::api::router;
+use crate::api::Api;
 use crate::app::{App, Scheduler};
 use crate::audit::{self, Audit};
 use crate::blocked::{self, BlockedLanes};
@@ -224,7 +224,7 @@ impl Server {
             stop.await;
             told.stop();
         };
-        let serving = listen::serve(listener, router(app.clone()), app.access().limits.clone(), tls, told);
+        let serving = listen::serve(listener, Api::new(app.clone()), app.access().limits.clone(), tls, told);
         let stopped = async {
             app.stopping().await;
             tracing::info!(drain = ?drain, "stopping");

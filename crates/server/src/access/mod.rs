@@ -12,9 +12,9 @@ mod to_the_end;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::extract::{FromRef, Request};
+use axum::response::Response;
+use futures_util::future::{BoxFuture, Either};
 use http::{Method, header};
 use punctual_client::wire::{Problem, Scope};
 
@@ -23,14 +23,11 @@ use crate::app::App;
 use crate::audit::{Audit, Deed};
 use crate::keys::{Keys, Known, NotOpened, Scopes, id_of};
 use crate::limits::Limits;
-use crate::listen::Peer;
 
 pub use room::{Held, Room};
-pub use table::{Need, NoLine, PATHS};
-use to_the_end::to_the_end;
+pub use table::{Line, Need, PATHS, line};
+use to_the_end::ToTheEnd;
 
-/// Tasks must not be handed to a worker that has hung up: this request ends with its connection.
-const RESERVE: &str = "/v1/queues/{queue}/reserve";
 /// The namespace of whoever needs no key.
 pub(crate) const NAMESPACE: &str = "default";
 
@@ -63,61 +60,70 @@ impl Who {
     }
 }
 
+/// A request that was let in, as its handler knows it besides what was sent.
+pub struct Asked {
+    /// What all requests share.
+    pub app: App,
+    /// Who asks.
+    pub who: Who,
+    /// What the path names: a queue, a task.
+    pub name: String,
+    /// What the request holds of the room for bodies.
+    pub held: Held,
+}
+
+impl FromRef<Arc<Asked>> for App {
+    fn from_ref(asked: &Arc<Asked>) -> App {
+        asked.app.clone()
+    }
+}
+
+/// Answers a request that was let in.
+pub type Endpoint = Box<dyn Fn(Request, Arc<Asked>) -> BoxFuture<'static, Response> + Send + Sync>;
+
+/// An answer in the making.
+pub type Answering = Either<BoxFuture<'static, Response>, ToTheEnd<Response>>;
+
 /// Lets a request in, or says why not.
-pub async fn door(app: &App, mut request: Request, next: Next) -> Response {
-    // Without a path there is nothing to guard: whatever answers says that there is nothing here.
-    let Some(path) = request.extensions().get::<MatchedPath>() else { return next.run(request).await };
-    let need = match table::need(path.as_str(), request.method()) {
-        Ok(need) => need,
-        Err(NoLine::Path) => return Failure::no_such_path().into_response(),
-        Err(NoLine::Method) => return Failure::no_such_method(request.method()).into_response(),
-    };
-    let is_reserve = path.as_str() == RESERVE;
-    let takes_view = table::takes_view(path.as_str(), request.method());
+pub fn door(
+    app: &App,
+    (line, endpoint): (Line, &Endpoint),
+    (request, name, from): (Request, String, SocketAddr),
+) -> Result<Answering, Failure> {
     let wants_all = wants_all(&request);
     let access = app.access();
-    let who = match access.admit(need, wants_all == Some(true), &request) {
-        Ok(who) => who,
-        Err(failure) => {
-            if access.keys.are_needed() {
-                let key = text_of(&request).and_then(id_of);
-                access.audit.refused(|| Came::from(&request).deed(key, None, Some(&failure.0)));
-            }
-            return failure.into_response();
+    let who = access.admit(line.need, wants_all == Some(true), &request).inspect_err(|failure| {
+        if access.keys.are_needed() {
+            let key = text_of(&request).and_then(id_of);
+            access.audit.refused(|| Came::new(&request, from).deed(key, None, Some(&failure.0)));
         }
-    };
-    if wants_all.is_some() && !takes_view {
+    })?;
+    if wants_all.is_some() && !line.takes_view {
         let detail = "view: no tasks are shown here, or always in the same way";
-        return Failure::new("query_invalid", detail).into_response();
+        return Err(Failure::new("query_invalid", detail));
     }
-    request.extensions_mut().insert(who.clone());
-    if matches!(*request.method(), Method::GET | Method::HEAD) {
-        return next.run(request).await;
+    let asked = Arc::new(Asked { app: app.clone(), who, name, held: Held::default() });
+    if !line.is_deed {
+        return Ok(Either::Left(endpoint(request, asked)));
     }
-    if is_reserve {
-        return change(app.clone(), who, request, next).await;
-    }
-    let under_way = app.under_way();
-    let changing = change(app.clone(), who, request, next);
-    to_the_end(async move {
-        let response = changing.await;
+    let came = Came::new(&request, from);
+    let under_way = line.goes_to_its_end.then(|| app.under_way());
+    let answering = endpoint(request, asked.clone());
+    let change: BoxFuture<'static, Response> = Box::pin(async move {
+        let response = change(asked, came, answering).await;
         drop(under_way);
         response
-    })
-    .await
+    });
+    Ok(if line.goes_to_its_end { Either::Right(ToTheEnd::new(change)) } else { Either::Left(change) })
 }
 
 /// Has a request answered that may change something, and writes down what it did.
-async fn change(app: App, who: Who, mut request: Request, next: Next) -> Response {
-    let came = Came::from(&request);
-    let held = Held::default();
-    request.extensions_mut().insert(held.clone());
-    let response = next.run(request).await;
-    drop(held);
-    let access = app.access();
+async fn change(asked: Arc<Asked>, came: Came, answering: BoxFuture<'static, Response>) -> Response {
+    let response = answering.await;
+    let access = asked.app.access();
     // Looked at only now: whoever has made the first key is written down too.
     if access.is_audited || access.keys.are_needed() {
-        access.audit.did(came.deed_of(&who, &response)).await;
+        access.audit.did(came.deed_of(&asked.who, &response)).await;
     }
     response
 }
@@ -203,17 +209,15 @@ fn bearer(value: &str) -> Option<&str> {
 struct Came {
     method: Method,
     path: String,
-    from: Option<SocketAddr>,
-}
-
-impl From<&Request> for Came {
-    fn from(request: &Request) -> Came {
-        let from = request.extensions().get::<Peer>().map(|peer| peer.0);
-        Came { method: request.method().clone(), path: request.uri().path().to_owned(), from }
-    }
+    from: SocketAddr,
 }
 
 impl Came {
+    fn new(request: &Request, from: SocketAddr) -> Came {
+        // Copied, not shared: whoever holds part of the head keeps its connection from using that memory again.
+        Came { method: request.method().clone(), path: request.uri().path().to_owned(), from }
+    }
+
     fn deed_of(self, who: &Who, response: &Response) -> Deed {
         let known = who.0.as_ref();
         let mut deed = self.deed(
@@ -231,7 +235,7 @@ impl Came {
         Deed {
             key: key.map(str::to_owned),
             namespace: namespace.map(str::to_owned),
-            from: self.from.map(|from| from.ip().to_string()),
+            from: Some(self.from.ip().to_string()),
             method: self.method.to_string(),
             path: self.path.clone(),
             status: problem.map_or(0, |problem| problem.status),

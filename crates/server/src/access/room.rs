@@ -17,9 +17,9 @@ impl Room {
     }
 }
 
-/// What one request holds of the room, until it is answered. Clones are the same.
-#[derive(Clone, Default)]
-pub struct Held(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+/// What one request holds of the room, until it is answered.
+#[derive(Default)]
+pub struct Held(Mutex<Option<OwnedSemaphorePermit>>);
 
 impl Held {
     /// Holds room for that many bytes in all; `false` if there is not so much left.

@@ -31,12 +31,15 @@ pub fn refuse_others(request: &Request) -> Result<(), Failure> {
 }
 
 fn is_ours(host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else { return false };
-    // What stands before an `@` is no part of a name, and no client of ours sends it.
-    let name = if host.contains('@') { "" } else { authority.host() };
+    let (name, port) = match host.rsplit_once(':') {
+        // The colons of a bare address in brackets are its own.
+        Some((name, port)) if !port.ends_with(']') => (name, port),
+        _ => (host, ""),
+    };
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost")
-        || bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    let is_loopback = || bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
+    port.bytes().all(|byte| byte.is_ascii_digit())
+        && (name.eq_ignore_ascii_case("localhost") || is_loopback())
 }
 
 fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
@@ -77,9 +80,13 @@ mod tests {
             "127.0.0.1.evil.example",
             "10.0.0.1",
         ];
-        for other in
-            names.into_iter().chain(["[::2]", "0.0.0.0", "evil@localhost:x", "localhost,evil.example"])
-        {
+        for other in names.into_iter().chain([
+            "[::2]",
+            "0.0.0.0",
+            "evil@localhost:x",
+            "evil@localhost",
+            "localhost,evil.example",
+        ]) {
             assert!(!is_ours(other), "{other}");
         }
     }

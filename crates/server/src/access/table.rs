@@ -3,8 +3,6 @@
 
 use http::Method;
 use punctual_client::wire::Scope;
-use rustc_hash::FxHashMap;
-use std::sync::LazyLock;
 
 /// What it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,28 +83,32 @@ const WITH_VIEW: &[(&str, &[&str])] = &[
     ("/v1/tasks/{id}", &["GET", "PATCH", "POST"]),
 ];
 
-/// Whether `view` means something there.
-pub fn takes_view(path: &str, method: &Method) -> bool {
-    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    WITH_VIEW.iter().any(|(known, methods)| *known == path && methods.contains(&method))
-}
+/// Tasks must not be handed to a worker that has hung up: this request ends with its connection.
+const RESERVE: &str = "/v1/queues/{queue}/reserve";
 
-static BY_PATH: LazyLock<FxHashMap<&str, &[(&str, Need)]>> =
-    LazyLock::new(|| PATHS.iter().copied().collect());
-
-/// What has no line in the table.
+/// What is to be known of a path and a method before they are answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoLine {
-    /// The path.
-    Path,
-    /// The method, at this path.
-    Method,
+pub struct Line {
+    /// What it takes.
+    pub need: Need,
+    /// Whether `view` means something there.
+    pub takes_view: bool,
+    /// Whether something may be changed there, and is then changed whether or not somebody waits for the answer.
+    pub goes_to_its_end: bool,
+    /// Whether what was done is written into the audit.
+    pub is_deed: bool,
 }
 
-/// What it takes to be answered at this path of the router.
-pub fn need(path: &str, method: &Method) -> Result<Need, NoLine> {
-    let methods = BY_PATH.get(path).ok_or(NoLine::Path)?;
-    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    let line = methods.iter().find(|(known, _)| *known == method);
-    line.map(|(_, need)| *need).ok_or(NoLine::Method)
+/// What the table says of a path of the router and a method.
+pub fn line(path: &str, method: &Method) -> Option<Line> {
+    let (_, methods) = PATHS.iter().find(|(known, _)| *known == path)?;
+    let (_, need) = methods.iter().find(|(known, _)| *known == method.as_str())?;
+    let with_view = |(known, methods): &(&str, &[&str])| *known == path && methods.contains(&method.as_str());
+    let is_deed = method != Method::GET;
+    Some(Line {
+        need: *need,
+        takes_view: WITH_VIEW.iter().any(with_view),
+        goes_to_its_end: is_deed && path != RESERVE,
+        is_deed,
+    })
 }

@@ -1,11 +1,15 @@
 //! How requests are read: the body, the query, the headers, and who asks.
 
+use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use futures_util::poll;
 use http::request::Parts;
+use http::{HeaderMap, HeaderName};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use punctual::TaskId;
@@ -14,8 +18,8 @@ use serde::de::DeserializeOwned;
 
 use super::draft::Surroundings;
 use super::failure::Failure;
-use crate::access::{Held, Room, Who};
-use crate::app::{App, Scheduler};
+use crate::access::{Asked, Held, Room, Who};
+use crate::app::Scheduler;
 use crate::units::{KIB, MIB};
 
 /// Who asks: what they may see is in their scheduler's namespace.
@@ -26,13 +30,23 @@ pub struct Asker {
     pub who: Who,
 }
 
-impl FromRequestParts<App> for Asker {
+impl FromRequestParts<Arc<Asked>> for Asker {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Asker, Failure> {
-        let who = parts.extensions.get::<Who>();
-        let who = who.ok_or_else(|| Failure::new("key_missing", "nobody was asked who is there"))?.clone();
-        Ok(Asker { scheduler: app.scheduler().in_namespace(who.namespace())?, who })
+    async fn from_request_parts(_: &mut Parts, asked: &Arc<Asked>) -> Result<Asker, Failure> {
+        let who = asked.who.clone();
+        Ok(Asker { scheduler: asked.app.scheduler().in_namespace(who.namespace())?, who })
+    }
+}
+
+/// What the path names.
+pub struct Name(pub String);
+
+impl FromRequestParts<Arc<Asked>> for Name {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, asked: &Arc<Asked>) -> Result<Name, Infallible> {
+        Ok(Name(asked.name.clone()))
     }
 }
 
@@ -66,28 +80,29 @@ impl<S: Sync> FromRequestParts<S> for Full {
 /// The task that a path names.
 pub struct Task(pub TaskId);
 
-impl FromRequestParts<App> for Task {
+impl FromRequestParts<Arc<Asked>> for Task {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Task, Failure> {
-        let path = Path::<String>::from_request_parts(parts, app).await;
-        let Path(text) = path.map_err(|error| Failure::new("not_found", error.to_string()))?;
-        let asker = Asker::from_request_parts(parts, app).await?;
-        task_id(&asker.scheduler, &text).map(Task)
+    async fn from_request_parts(parts: &mut Parts, asked: &Arc<Asked>) -> Result<Task, Failure> {
+        let asker = Asker::from_request_parts(parts, asked).await?;
+        task_id(&asker.scheduler, &asked.name).map(Task)
     }
 }
 
 /// The body of a request, as long as it is not too large.
 pub struct Body(pub Bytes);
 
-impl FromRequest<App> for Body {
+impl FromRequest<Arc<Asked>> for Body {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &App) -> Result<Body, Failure> {
-        let access = app.access();
+    async fn from_request(request: Request, asked: &Arc<Asked>) -> Result<Body, Failure> {
+        let access = asked.app.access();
         let limits = &access.limits;
-        let held = request.extensions().get::<Held>().cloned().unwrap_or_default();
-        let reading = read_body(request.into_body(), limits.body_max, &held, &access.room);
+        let mut reading = pin!(read_body(request.into_body(), limits.body_max, &asked.held, &access.room));
+        // Most bodies come with their heads, and need no timer.
+        if let Poll::Ready(read) = poll!(reading.as_mut()) {
+            return read.map(Body);
+        }
         match tokio::time::timeout(limits.body_timeout, reading).await {
             Ok(read) => read.map(Body),
             Err(_) => {
@@ -177,14 +192,21 @@ pub fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Failure> {
     wire::read(bytes).map_err(Failure::from)
 }
 
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+
 /// What a request says besides its tasks.
 pub fn surroundings(headers: &HeaderMap) -> Surroundings {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Surroundings { traceparent: text("traceparent"), tracestate: text("tracestate") }
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    // Nobody reads the state of a trace that is not there.
+    let traceparent = text(&TRACEPARENT);
+    let tracestate = traceparent.as_ref().and_then(|_| text(&TRACESTATE));
+    Surroundings { traceparent, tracestate }
 }
 
 /// Whether no more than ids are wanted.
 pub fn wants_minimal(headers: &HeaderMap) -> bool {
-    let prefer = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    let prefer = headers.get_all(&PREFER).iter().filter_map(|value| value.to_str().ok());
     prefer.flat_map(|value| value.split(',')).any(|wish| wish.trim().eq_ignore_ascii_case("return=minimal"))
 }

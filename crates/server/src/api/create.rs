@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Path, Request, State};
+use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -20,6 +20,7 @@ use super::list::FULL_BYTES;
 use super::once::{Key, fingerprint, key, once, refuse_too_many_to_keep};
 use super::reply::{json, tagged};
 use super::view;
+use crate::access::Asked;
 use crate::app::{App, Scheduler};
 use crate::extras::Extras;
 
@@ -58,25 +59,25 @@ impl Wishes {
 
 /// `POST /v1/queues/{queue}/tasks`
 pub async fn create(
-    State(app): State<App>,
+    State(asked): State<Arc<Asked>>,
     asker: Asker,
-    Path(queue): Path<String>,
     Full(full): Full,
     request: Request,
 ) -> Result<Response, Failure> {
     let wishes = Wishes::read(request.headers(), full)?;
     // To give the same answer again, one must know the whole request: so with a key it is not a stream.
     if wishes.is_lines && wishes.key.is_none() {
-        return Box::pin(lines::create(app, asker, queue, wishes, request)).await;
+        return Box::pin(lines::create(asked, asker, wishes, request)).await;
     }
-    let ask::Body(body) = ask::Body::from_request(request, &app).await?;
+    let ask::Body(body) = ask::Body::from_request(request, &asked).await?;
+    let (app, queue) = (&asked.app, &asked.name);
     let Some(key) = &wishes.key else {
-        return make(&app, &asker.scheduler, &queue, &wishes, body).await;
+        return make(app, &asker.scheduler, queue, &wishes, body).await;
     };
     // What was answered in full is not for whoever asks for less: that takes another scope.
     let path = format!("/v1/queues/{queue}/tasks{}", if full { "?view=full" } else { "" });
     let fingerprint = fingerprint(&path, &body);
-    let made = make(&app, &asker.scheduler, &queue, &wishes, body);
+    let made = make(app, &asker.scheduler, queue, &wishes, body);
     Box::pin(once(&asker.scheduler, key, fingerprint, made)).await
 }
 
@@ -105,15 +106,17 @@ fn begin<'a>(
     let shown = wishes.shown;
     if wishes.is_lines {
         let lines: Vec<&[u8]> = body.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).collect();
-        let drafted = batch(lines.len(), lines.into_iter(), drafter, wishes)?;
+        let count = lines.len();
+        let drafted = batch(count, lines.into_iter().map(|line| Ok(wire::read(line)?)), drafter, wishes)?;
         let made = async move { Ok(lines_of(&schedule_many(scheduler, drafted, shown).await)) };
         return Ok(Either::Left(made.boxed()));
     }
     match Creation::read(body)? {
         Creation::One(task) => Ok(Either::Right(one(scheduler, drafter.draft(*task)?, shown))),
         Creation::Many(tasks) => {
-            let texts = tasks.iter().map(|task| task.get().as_bytes());
-            let drafted = batch(tasks.len(), texts, drafter, wishes)?;
+            let count = tasks.len();
+            let each = tasks.each().map(|task| task.map_err(|(fault, _)| fault.into()));
+            let drafted = batch(count, each, drafter, wishes)?;
             let made = async move {
                 let results = schedule_many(scheduler, drafted, shown).await;
                 Ok(json(StatusCode::OK, &wire::Results { results }))
@@ -151,32 +154,31 @@ fn one(
     let scheduling = scheduler.schedule(task);
     async move {
         let scheduled = scheduling.await?;
-        let id = scheduled.id();
-        let mut response = match preview {
+        let (mut response, id) = match preview {
             None => only_id(scheduler, &scheduled).await?,
             Some(preview) => {
                 let (status, task) = answered(scheduler, scheduled, *preview, shown).await?;
-                tagged(status, u64::from(task.revision), &task)
+                (tagged(status, u64::from(task.revision), &task), task.id)
             }
         };
-        if let Ok(place) = HeaderValue::from_str(&format!("/v1/tasks/{id}")) {
+        if let Ok(place) = HeaderValue::try_from(["/v1/tasks/", &id].concat()) {
             response.headers_mut().insert(header::LOCATION, place);
         }
         Ok(response)
     }
 }
 
-/// The answer to whoever wants to know no more of a task.
-async fn only_id(scheduler: &Scheduler, scheduled: &Scheduled) -> Result<Response, Failure> {
-    let id = scheduled.id();
+/// The answer to whoever wants to know no more of a task than its id, and the id.
+async fn only_id(scheduler: &Scheduler, scheduled: &Scheduled) -> Result<(Response, String), Failure> {
     let (status, revision) = match scheduled {
         Scheduled::New(_) => (StatusCode::CREATED, 1),
         _ => {
-            let there = Box::pin(scheduler.find(id)).await?;
+            let there = Box::pin(scheduler.find(scheduled.id())).await?;
             (StatusCode::OK, there.map_or(1, |there| view::revision(&there.found)))
         }
     };
-    Ok(tagged(status, u64::from(revision), &wire::TaskId { id: id.to_string() }))
+    let task = wire::TaskId { id: scheduled.id().to_string() };
+    Ok((tagged(status, u64::from(revision), &task), task.id))
 }
 
 /// What became of a task that was scheduled, with its status.
@@ -247,9 +249,9 @@ fn refuse_too_much(wishes: &Wishes, count: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn batch<'a>(
+fn batch(
     count: usize,
-    tasks: impl Iterator<Item = &'a [u8]>,
+    tasks: impl Iterator<Item = Result<wire::NewTask, Failure>>,
     drafter: &Drafter<'_>,
     wishes: &Wishes,
 ) -> Result<Vec<Result<Drafted, Failure>>, Failure> {
@@ -258,7 +260,7 @@ fn batch<'a>(
     }
     refuse_too_much(wishes, count)?;
     refuse_too_many(count)?;
-    Ok(tasks.map(|task| drafter.draft(wire::read(task)?)).collect())
+    Ok(tasks.map(|task| drafter.draft(task?)).collect())
 }
 
 /// Schedules what is right, and answers for each in turn.
@@ -324,15 +326,18 @@ fn is_lines(headers: &HeaderMap) -> Result<bool, Failure> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     // Whoever says nothing means JSON: so does `curl -d`, which names a form.
     let kind = kind.map_or("application/json", |kind| kind.split(';').next().unwrap_or_default().trim());
-    match kind.to_ascii_lowercase().as_str() {
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(true),
-        "application/json" | "application/x-www-form-urlencoded" | "text/plain" | "" => Ok(false),
-        kind if kind.ends_with("+json") => Ok(false),
-        kind => {
-            let detail = format!("{kind}: send application/json or application/x-ndjson");
-            Err(Failure::new("media_type_unknown", detail))
-        }
+    let is = |known: &&str| kind.eq_ignore_ascii_case(known);
+    if ["application/json", "application/x-www-form-urlencoded", "text/plain", ""].iter().any(is) {
+        return Ok(false);
     }
+    if ["application/x-ndjson", "application/ndjson", "application/jsonl"].iter().any(is) {
+        return Ok(true);
+    }
+    if kind.to_ascii_lowercase().ends_with("+json") {
+        return Ok(false);
+    }
+    let detail = format!("{kind}: send application/json or application/x-ndjson");
+    Err(Failure::new("media_type_unknown", detail))
 }
 
 fn is_blank(line: &[u8]) -> bool {

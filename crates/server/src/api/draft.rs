@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use punctual::{NewTask, OnConflict, RetryPolicy, Target, Timestamp, Waits};
+use punctual::{NewTask, OnConflict, RetryPolicy, Spec, Target, Timestamp, Waits};
 use punctual_client::wire::{self, Retry, RetryPreset, Time, TimeProblem};
 
 use super::failure::Failure;
@@ -90,19 +90,25 @@ impl Drafter<'_> {
         let kind = kind(&target);
         let all = (self.shown == Shown::Full)
             .then(|| (target.clone(), payload.clone(), delivery.clone(), retry.clone()));
-        let mut new = NewTask::to(target).queue(self.queue).at(at).payload_bytes(payload);
-        if delivery != Delivery::default() {
-            new = new.delivery(delivery.encode());
+        let spec = Spec {
+            lane: task.lane.as_deref().map(Into::into),
+            unique_key: task.unique_key.as_deref().map(Into::into),
+            name: task.name.as_deref().map(Into::into),
+            payload,
+            delivery: delivery.encode(),
+            retry,
+            start_by,
+            expires_at,
+            timeout: timeout.map(Duration::from),
+            ..Spec::new(target, at)
+        };
+        let mut new = NewTask::of(self.queue, spec);
+        if let Some(priority) = task.priority {
+            new = new.priority(priority);
         }
-        new = set(new, task.lane.as_deref(), NewTask::lane);
-        new = set(new, task.unique_key.as_deref(), NewTask::unique_key);
-        new = set(new, task.name.as_deref(), NewTask::name);
-        new = set(new, task.priority, NewTask::priority);
-        new = set(new, retry, NewTask::retry);
-        new = set(new, start_by, NewTask::start_by);
-        new = set(new, expires_at, NewTask::expires_at);
-        new = set(new, timeout.map(Duration::from), NewTask::timeout);
-        new = set(new, task.on_conflict.map(on_conflict), NewTask::on_conflict);
+        if let Some(conflict) = task.on_conflict {
+            new = new.on_conflict(on_conflict(conflict));
+        }
         if self.shown == Shown::Id {
             return Ok(Drafted { task: new, preview: None });
         }
@@ -180,13 +186,6 @@ impl Drafter<'_> {
     fn check_call(&self, field: &str, call: &Call) -> Result<(), Failure> {
         call.check(self.guard)
             .map_err(|error| Failure::new("call_invalid", error.to_string()).at(field, error.to_string()))
-    }
-}
-
-fn set<T>(task: NewTask, value: Option<T>, setter: impl FnOnce(NewTask, T) -> NewTask) -> NewTask {
-    match value {
-        Some(value) => setter(task, value),
-        None => task,
     }
 }
 

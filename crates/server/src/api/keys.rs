@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use punctual_client::wire::{self, Scope};
 
-use super::ask::{self, Query};
+use super::ask::{self, Name, Query};
 use super::draft::{moment_of, optional_moment};
 use super::failure::Failure;
 use super::list::page_limit;
@@ -50,14 +50,14 @@ pub fn key_of(new: wire::NewKey) -> Result<NewKey, Failure> {
 }
 
 /// `DELETE /v1/keys/{id}`
-pub async fn revoke(State(app): State<App>, Path(id): Path<String>) -> Result<Response, Failure> {
+pub async fn revoke(State(app): State<App>, Name(id): Name) -> Result<Response, Failure> {
     Ok(json(StatusCode::OK, &shown(&app.access().keys.revoke(&id).await?)))
 }
 
 /// `POST /v1/keys/{id}:rotate`
 pub async fn act(
     State(app): State<App>,
-    Path(path): Path<String>,
+    Name(path): Name,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let (id, KeyVerb::Rotate) = name_and_verb(&path, KEY_VERBS)?;

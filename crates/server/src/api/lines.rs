@@ -3,6 +3,8 @@
 //! Memory is bounded whatever comes: by the longest line, a batch, and the answers that nobody has fetched yet. When
 //! those are too many, reading waits: whoever sends very much must read what is answered meanwhile.
 
+use std::sync::Arc;
+
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::response::Response;
@@ -16,8 +18,7 @@ use super::ask::Asker;
 use super::create::{Wishes, failed, schedule_many};
 use super::draft::Drafter;
 use super::failure::Failure;
-use crate::access::Held;
-use crate::app::App;
+use crate::access::Asked;
 use crate::units::{KIB, MIB};
 
 /// The longest line. The largest payload fits, however its JSON is written.
@@ -29,15 +30,13 @@ const ANSWERS_KEPT: usize = 64;
 
 /// Makes a task of each line, and answers with a line for each.
 pub async fn create(
-    app: App,
+    asked: Arc<Asked>,
     asker: Asker,
-    queue: String,
     wishes: Wishes,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (parts, body) = request.into_parts();
-    let held = parts.extensions.get::<Held>().cloned().unwrap_or_default();
-    let stream = Stream { queue, wishes, app, asker, held };
+    let body = request.into_body();
+    let stream = Stream { asked, asker, wishes };
     // What is wrong with the queue is wrong with every line.
     stream.drafter().await?;
     let (answers, answered) = mpsc::channel(ANSWERS_KEPT);
@@ -52,16 +51,14 @@ pub async fn create(
 }
 
 struct Stream {
-    app: App,
+    asked: Arc<Asked>,
     asker: Asker,
-    queue: String,
     wishes: Wishes,
-    held: Held,
 }
 
 impl Stream {
     async fn drafter(&self) -> Result<Drafter<'_>, Failure> {
-        self.wishes.drafter(&self.app, &self.asker.scheduler, &self.queue).await
+        self.wishes.drafter(&self.asked.app, &self.asker.scheduler, &self.asked.name).await
     }
 
     /// Ends with the body, or when nobody reads the answers any more. If it ends before that, the answer breaks off:
@@ -77,9 +74,9 @@ impl Stream {
         mut body: BodyDataStream,
         answers: &mpsc::Sender<Answers>,
     ) -> Result<(), &'static str> {
-        let access = self.app.access();
+        let app = &self.asked.app;
+        let access = app.access();
         let mut lines = Lines::new(access.limits.body_max.min(LINE_MAX));
-        let app = self.app.clone();
         let mut stopping = std::pin::pin!(app.stopping());
         while !lines.finished {
             let more = tokio::select! {
@@ -95,7 +92,7 @@ impl Stream {
             if !access.still_lets(&self.asker.who) {
                 return Err("the key is not good any more");
             }
-            if !self.held.hold(&access.room, lines.bytes()) {
+            if !self.asked.held.hold(&access.room, lines.bytes()) {
                 lines.refuse("the server holds as much of others' requests as it may: try again in a moment");
             }
             while !lines.ready.is_empty() {

@@ -28,6 +28,6 @@ mod work;
 pub(crate) use draft::{Surroundings, moment_of};
 pub use failure::{Failure, codes};
 pub use keys::{key_of, shown as shown_key, with_secret as made_key};
-pub use router::{head_too_large, paths, router};
+pub use router::{Api, head_too_large, paths};
 pub use verbs::{KEY_VERBS, KeyVerb, QUEUE_VERBS, QueueVerb, TASK_VERBS, TaskVerb};
 pub(crate) use view::{ended_task, live_task, result as result_of, state as state_of};

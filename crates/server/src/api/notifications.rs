@@ -1,12 +1,12 @@
 //! Notifications: who is told, by webhook, of dead tasks, blocked lanes and lateness.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use punctual::{Error, OnExhausted, Past, QueueSettings, RetryPolicy};
 use punctual_client::wire::{self, EventKind};
 
-use super::ask::{self, Asker, Query};
+use super::ask::{self, Asker, Name, Query};
 use super::failure::Failure;
 use super::list::{page_limit, purge};
 use super::reply::json;
@@ -23,7 +23,7 @@ const KINDS: [EventKind; 3] = [EventKind::TaskDead, EventKind::LaneBlocked, Even
 pub async fn put(
     State(app): State<App>,
     asker: Asker,
-    Path(name): Path<String>,
+    Name(name): Name,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let wished: wire::NewNotification = ask::body(&bytes)?;
@@ -114,11 +114,7 @@ fn of_namespace(app: &App, scheduler: &Scheduler) -> Vec<Notification> {
 }
 
 /// `GET /v1/notifications/{name}`
-pub async fn get(
-    State(app): State<App>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<Response, Failure> {
+pub async fn get(State(app): State<App>, asker: Asker, Name(name): Name) -> Result<Response, Failure> {
     let found = of_namespace(&app, &asker.scheduler).into_iter().find(|one| one.name == name);
     let found = found.ok_or_else(|| missing(&name))?;
     Ok(json(StatusCode::OK, &shown(&asker.scheduler, &found).await?))
@@ -143,11 +139,7 @@ pub async fn list(
 }
 
 /// `DELETE /v1/notifications/{name}`: what was to be sent is not sent any more.
-pub async fn delete(
-    State(app): State<App>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<Response, Failure> {
+pub async fn delete(State(app): State<App>, asker: Asker, Name(name): Name) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     if !app.notifications().remove(scheduler, &name).await? {
         return Err(missing(&name));

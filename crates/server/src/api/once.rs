@@ -100,7 +100,7 @@ enum Taken {
 
 /// The key that a head names, if it names one.
 pub fn key(headers: &HeaderMap) -> Result<Option<Key>, Failure> {
-    let Some(value) = headers.get(KEY) else { return Ok(None) };
+    let Some(value) = headers.get(&KEY) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
     // The draft has it as a quoted string; most send it bare.
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header;
 use punctual::{Store, StoreError};
 
+use super::ask::Name;
 use super::failure::Failure;
 use crate::app::App;
 use crate::error_pages;
@@ -71,7 +72,7 @@ pub async fn openapi() -> Response {
 }
 
 /// `GET /errors/{code}`
-pub async fn error(Path(code): Path<String>) -> Result<Response, Failure> {
+pub async fn error(Name(code): Name) -> Result<Response, Failure> {
     let page = error_pages::of(&code);
     let page = page.ok_or_else(|| Failure::new("not_found", "there is no such code"))?;
     Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], page).into_response())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -13,7 +13,7 @@ use punctual::{
 use punctual_client::wire::{self, Change};
 use punctual_core::QueueId;
 
-use super::ask::{self, Asker, Query, refuse_dots};
+use super::ask::{self, Asker, Name, Query, refuse_dots};
 use super::draft::{moment_of, retry_policy};
 use super::expected::{Expected, Unless};
 use super::failure::Failure;
@@ -35,7 +35,7 @@ const PIECE_MAX: usize = 16;
 const PIECES_MAX: usize = 64;
 
 /// `GET /v1/queues/{queue}`
-pub async fn get(asker: Asker, Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Failure> {
+pub async fn get(asker: Asker, Name(name): Name, headers: HeaderMap) -> Result<Response, Failure> {
     let unless = Unless::read(&headers)?;
     let queue = asker.scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
     match unless.names(Some(queue.version)) {
@@ -63,7 +63,7 @@ pub async fn list(asker: Asker, Query(query): Query<wire::PageQuery>) -> Result<
 pub async fn put(
     State(app): State<App>,
     asker: Asker,
-    Path(name): Path<String>,
+    Name(name): Name,
     headers: HeaderMap,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
@@ -74,7 +74,7 @@ pub async fn put(
 pub async fn patch(
     State(app): State<App>,
     asker: Asker,
-    Path(name): Path<String>,
+    Name(name): Name,
     headers: HeaderMap,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
@@ -276,11 +276,7 @@ fn shown(queue: &QueueView) -> wire::Queue {
 }
 
 /// `GET /v1/queues/{queue}/stats`
-pub async fn stats(
-    State(app): State<App>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<Response, Failure> {
+pub async fn stats(State(app): State<App>, asker: Asker, Name(name): Name) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let queue = scheduler.find_queue(&name).await?.ok_or(Error::QueueNotFound)?;
     let (counts, waiting) = app.watch().counts().of(QueueId(queue.number));
@@ -342,7 +338,7 @@ fn flow(flow: &Flow) -> wire::Flow {
 }
 
 /// `DELETE /v1/queues/{queue}`
-pub async fn delete(asker: Asker, Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Failure> {
+pub async fn delete(asker: Asker, Name(name): Name, headers: HeaderMap) -> Result<Response, Failure> {
     let expected = Expected::read(&headers, "queue_changed")?;
     let remove = || asker.scheduler.remove_queue(&name, |version| expected.allows(Some(version)));
     let mut removed = remove().await;
@@ -360,7 +356,7 @@ pub async fn delete(asker: Asker, Path(name): Path<String>, headers: HeaderMap) 
 }
 
 /// `POST /v1/queues/{queue}:pause`, `:resume` and `:purge`
-pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
+pub async fn act(asker: Asker, Name(path): Name) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let (name, verb) = name_and_verb(&path, QUEUE_VERBS)?;
     // A name that is mistyped must not become a queue.

@@ -1,11 +1,18 @@
 //! Which path leads where.
+//!
+//! axum reads what handlers take and writes what they give. The handler is found here, in one look-up that also says what
+//! it takes to be let in: a router with a layer around it would find it, box it and carry the request three times.
+//! Decision record: `docs/decisions/0021-our-own-router.md`.
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::handler::Handler;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
-use http::{HeaderName, HeaderValue, Method};
+use futures_util::future::BoxFuture;
+use http::{HeaderName, HeaderValue, Method, header};
 use punctual_client::wire;
 
 use super::failure::{Failure, name_instance};
@@ -14,94 +21,149 @@ use super::{
     backup, call_at, clock, create, events, hold, keys, lanes, list, notifications, pages, queues, tasks,
     verbs, work,
 };
-use crate::access::door;
+use crate::access::{Answering, Asked, Endpoint, Line, door, line};
 use crate::app::App;
 use crate::units::KIB;
 
-/// The whole of the API. What it takes to be answered at each path is in `access/table.rs`.
-pub fn router(app: App) -> Router {
-    routes()
-        .router
-        .fallback(async || Failure::no_such_path())
-        .method_not_allowed_fallback(async |method: Method| Failure::no_such_method(&method))
-        .layer(from_fn_with_state(app.clone(), surround))
-        .with_state(app)
+/// The whole of the API. What it takes to be answered at each path is in `access/table.rs`. Clones are the same.
+#[derive(Clone)]
+pub struct Api(Arc<Inner>);
+
+struct Inner {
+    app: App,
+    routes: matchit::Router<Route>,
 }
 
-/// The paths that the router knows. A test compares them with the document for programs.
+/// What is at a path.
+struct Route {
+    /// By method. HEAD is answered as GET.
+    lines: Vec<(Method, Line, Endpoint)>,
+}
+
+impl Route {
+    fn at(&self, method: &Method) -> Option<(Line, &Endpoint)> {
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        let (_, line, endpoint) = self.lines.iter().find(|(known, ..)| known == method)?;
+        Some((*line, endpoint))
+    }
+
+    /// The methods that are allowed, as a header names them.
+    fn allowed(&self) -> String {
+        let names = self.lines.iter().map(|(method, ..)| match method.as_str() {
+            "GET" => "GET,HEAD",
+            other => other,
+        });
+        names.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Api {
+    /// All of it, on what requests share.
+    pub fn new(app: App) -> Api {
+        let mut known = matchit::Router::new();
+        for (path, endpoints) in routes() {
+            // What has no line in the table is not answered at all.
+            let lines = endpoints
+                .into_iter()
+                .filter_map(|(method, to)| Some((method.clone(), line(path, &method)?, to)));
+            known.insert(path, Route { lines: lines.collect() }).expect("every path is there once");
+        }
+        Api(Arc::new(Inner { app, routes: known }))
+    }
+
+    /// Has a request answered.
+    pub fn answer(
+        &self,
+        request: Request,
+        from: SocketAddr,
+    ) -> impl Future<Output = Response> + Send + use<> {
+        // Copied, not shared: whoever holds part of the head keeps its connection from using that memory again.
+        let (method, path) = (request.method().clone(), Box::<str>::from(request.uri().path()));
+        let answering = self.begin(request, from);
+        async move {
+            let mut response = match answering {
+                Ok(answering) => answering.await,
+                Err(refused) => *refused,
+            };
+            name_instance(&path, &mut response);
+            if method == Method::HEAD {
+                leave_out_body(&mut response);
+            }
+            // Queries may hold what is nobody's concern.
+            tracing::debug!(%method, %path, status = response.status().as_u16(), "answered");
+            response
+        }
+    }
+
+    fn begin(&self, request: Request, from: SocketAddr) -> Result<Answering, Box<Response>> {
+        let Inner { app, routes } = &*self.0;
+        let refused = |failure: Failure| Box::new(failure.into_response());
+        let head_max = app.access().limits.head_max;
+        if head_size(&request) > head_max {
+            return Err(refused(head_too_large(head_max)));
+        }
+        let (path, method) = (request.uri().path(), request.method());
+        let found = routes.at(path).map_err(|_| refused(Failure::no_such_path()))?;
+        let name = found.params.iter().next().map_or("", |(_, name)| name);
+        let name = decoded(name).ok_or_else(|| refused(Failure::no_such_path()))?;
+        let at = found.value.at(method).filter(|_| verbs::goes_with(method, path));
+        let at = at.ok_or_else(|| not_allowed(found.value, method, path))?;
+        door(app, at, (request, name, from)).map_err(refused)
+    }
+}
+
+fn not_allowed(route: &Route, method: &Method, path: &str) -> Box<Response> {
+    let mut response = Failure::no_such_method(method).into_response();
+    let allowed = verbs::allowed(path).map_or_else(|| route.allowed(), str::to_owned);
+    if let Ok(allowed) = HeaderValue::try_from(allowed) {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    Box::new(response)
+}
+
+/// What HEAD is answered with: all that GET is, but for the body.
+fn leave_out_body(response: &mut Response) {
+    let body = std::mem::replace(response.body_mut(), Body::empty());
+    if let Some(length) = body.size_hint().exact() {
+        response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    }
+}
+
+/// The paths that are answered. A test compares them with the document for programs.
 pub fn paths() -> Vec<&'static str> {
-    routes().paths
+    routes().into_iter().map(|(path, _)| path).collect()
 }
 
-/// A router that remembers its paths.
-#[derive(Default)]
-struct Routes {
-    router: Router<App>,
-    paths: Vec<&'static str>,
+type Routes = Vec<(&'static str, Vec<(Method, Endpoint)>)>;
+
+/// A method, and what answers it.
+fn on<T, H>(method: Method, handler: H) -> (Method, Endpoint)
+where
+    H: Handler<T, Arc<Asked>, Future = BoxFuture<'static, Response>> + Sync,
+{
+    (method, Box::new(move |request, asked| handler.clone().call(request, asked)))
 }
 
-impl Routes {
-    fn route(mut self, path: &'static str, to: MethodRouter<App>) -> Routes {
-        self.router = self.router.route(path, to);
-        self.paths.push(path);
-        self
-    }
-
-    fn merge(mut self, other: Routes) -> Routes {
-        self.router = self.router.merge(other.router);
-        self.paths.extend(other.paths);
-        self
-    }
+macro_rules! methods {
+    ($($name:ident $method:ident),*) => {
+        $(fn $name<T, H>(handler: H) -> (Method, Endpoint)
+        where
+            H: Handler<T, Arc<Asked>, Future = BoxFuture<'static, Response>> + Sync,
+        {
+            on(Method::$method, handler)
+        })*
+    };
 }
+
+methods!(get GET, post POST, put PUT, patch PATCH, delete DELETE);
 
 fn routes() -> Routes {
-    let notification = get(notifications::get).put(notifications::put).delete(notifications::delete);
-    Routes::default()
-        .merge(of_tasks())
-        .merge(of_queues())
-        .route("/schedule", post(call_at::schedule))
-        .route("/schedule/{id}", get(call_at::get))
-        .route("/v1/lanes", get(lanes::list))
-        .route("/v1/lanes:release", post(lanes::release))
-        .route("/v1/lanes:skip", post(lanes::skip))
-        .route("/v1/keys", get(keys::list).post(keys::add))
-        .route("/v1/keys/{id}", post(keys::act).delete(keys::revoke))
-        .route("/v1/events", get(events::events))
-        .route("/v1/notifications", get(notifications::list))
-        .route("/v1/notifications/{name}", notification)
-        .route("/v1/backup", post(backup::backup))
-        .route("/v1/hold", get(hold::get))
-        .route("/v1/hold:release", post(hold::release))
-        .route("/v1/clock", get(clock::get))
-        .route("/v1/clock:advance", post(clock::advance))
-        .route("/metrics", get(pages::metrics))
-        .route("/healthz", get(pages::healthz))
-        .route("/readyz", get(pages::readyz))
-        .route("/errors/{code}", get(pages::error))
-        .route("/openapi.json", get(pages::openapi))
+    [of_tasks(), of_queues(), of_the_rest(), of_operation()].into_iter().flatten().collect()
 }
 
 /// A head has more bytes than it may.
 pub fn head_too_large(head_max: usize) -> Failure {
     Failure::new("head_too_large", format!("{} KiB is the most that a head may have", head_max / KIB))
-}
-
-/// What happens around every request, in one layer: each would cost a few allocations of its own.
-async fn surround(State(app): State<App>, request: Request, next: Next) -> Response {
-    // Copied, not shared: whoever holds part of the head keeps its connection from using that memory again.
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let head_max = app.access().limits.head_max;
-    let mut response = match verbs::refuse(&request) {
-        _ if head_size(&request) > head_max => head_too_large(head_max).into_response(),
-        _ if path.contains('%') && !is_text(&path) => Failure::no_such_path().into_response(),
-        Some(refused) => refused,
-        None => door(&app, request, next).await,
-    };
-    verbs::allow_only_what_is_there(&path, &mut response);
-    name_instance(&path, &mut response);
-    // Queries may hold what is nobody's concern.
-    tracing::debug!(%method, path, status = response.status().as_u16(), "answered");
-    response
 }
 
 /// How many bytes the head of a request has. Whoever reads it lets some pass that are a little larger than they may be.
@@ -113,53 +175,103 @@ fn head_size(request: &Request) -> usize {
     line + request.headers().iter().map(header).sum::<usize>() + "\r\n".len()
 }
 
-/// Whether a path, decoded, is UTF-8: every name of ours is.
-fn is_text(path: &str) -> bool {
-    let mut parts = path.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+/// A part of a path as it was meant; `None` if that is no text, which every name of ours is.
+fn decoded(part: &str) -> Option<String> {
+    let mut pieces = part.split('%');
+    let first = pieces.next().unwrap_or_default();
+    if first.len() == part.len() {
+        return Some(part.to_owned());
+    }
+    let mut bytes = first.as_bytes().to_vec();
+    for piece in pieces {
+        match piece.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) => {
                 bytes.push(byte);
-                bytes.extend(&part.as_bytes()[2..]);
+                bytes.extend(&piece.as_bytes()[2..]);
             }
-            None => bytes.extend(part.as_bytes()),
+            None => {
+                bytes.push(b'%');
+                bytes.extend(piece.as_bytes());
+            }
         }
     }
-    std::str::from_utf8(&bytes).is_ok()
+    String::from_utf8(bytes).ok()
 }
 
 fn of_tasks() -> Routes {
-    Routes::default()
-        .route("/v1/tasks", get(list::list))
-        .route("/v1/tasks:cancel", post(async |asker, body| list::by_filter(asker, Verb::Cancel, body).await))
-        .route("/v1/tasks:retry", post(async |asker, body| list::by_filter(asker, Verb::Retry, body).await))
-        .route("/v1/tasks:run", post(async |asker, body| list::by_filter(asker, Verb::Run, body).await))
-        .route("/v1/tasks:move", post(list::move_by_filter))
+    let by_filter = |verb| post(async move |asker, body| list::by_filter(asker, verb, body).await);
+    vec![
+        ("/v1/tasks", vec![get(list::list)]),
+        ("/v1/tasks:cancel", vec![by_filter(Verb::Cancel)]),
+        ("/v1/tasks:retry", vec![by_filter(Verb::Retry)]),
+        ("/v1/tasks:run", vec![by_filter(Verb::Run)]),
+        ("/v1/tasks:move", vec![post(list::move_by_filter)]),
         // What follows a colon is a verb, and part of this path.
-        .route("/v1/tasks/{id}", get(tasks::get).patch(tasks::patch).delete(tasks::cancel).post(tasks::act))
-        .route("/v1/tasks/{id}/result", get(tasks::result))
-        .route("/v1/tasks/{id}/ack", post(work::report::<wire::Ack>))
-        .route("/v1/tasks/{id}/nack", post(work::report::<wire::Nack>))
-        .route("/v1/tasks/{id}/release", post(work::report::<wire::Release>))
-        .route("/v1/tasks/{id}/bury", post(work::report::<wire::Bury>))
-        .route("/v1/tasks/{id}/touch", post(work::touch))
-        .route("/v1/tasks/{id}/kick", post(work::kick))
+        (
+            "/v1/tasks/{id}",
+            vec![get(tasks::get), patch(tasks::patch), delete(tasks::cancel), post(tasks::act)],
+        ),
+        ("/v1/tasks/{id}/result", vec![get(tasks::result)]),
+        ("/v1/tasks/{id}/ack", vec![post(work::report::<wire::Ack>)]),
+        ("/v1/tasks/{id}/nack", vec![post(work::report::<wire::Nack>)]),
+        ("/v1/tasks/{id}/release", vec![post(work::report::<wire::Release>)]),
+        ("/v1/tasks/{id}/bury", vec![post(work::report::<wire::Bury>)]),
+        ("/v1/tasks/{id}/touch", vec![post(work::touch)]),
+        ("/v1/tasks/{id}/kick", vec![post(work::kick)]),
+    ]
 }
 
 fn of_queues() -> Routes {
-    let queue = get(queues::get).put(queues::put).patch(queues::patch).delete(queues::delete);
-    Routes::default()
-        .route("/v1/queues", get(queues::list))
-        .route("/v1/queues/{queue}", queue.post(queues::act))
-        .route("/v1/queues/{queue}/stats", get(queues::stats))
-        .route("/v1/queues/{queue}/tasks", post(create::create))
-        .route("/v1/queues/{queue}/reserve", post(work::reserve))
-        .route("/v1/queues/{queue}/peek", get(work::peek))
-        .route("/v1/queues/{queue}/ack", post(work::reports::<wire::AckItem>))
-        .route("/v1/queues/{queue}/nack", post(work::reports::<wire::NackItem>))
-        .route("/v1/queues/{queue}/release", post(work::reports::<wire::ReleaseItem>))
-        .route("/v1/queues/{queue}/bury", post(work::reports::<wire::BuryItem>))
-        .route("/v1/queues/{queue}/touch", post(work::touches))
-        .route("/v1/queues/{queue}/kick", post(work::kicks))
+    let queue = vec![
+        get(queues::get),
+        put(queues::put),
+        patch(queues::patch),
+        delete(queues::delete),
+        post(queues::act),
+    ];
+    vec![
+        ("/v1/queues", vec![get(queues::list)]),
+        ("/v1/queues/{queue}", queue),
+        ("/v1/queues/{queue}/stats", vec![get(queues::stats)]),
+        ("/v1/queues/{queue}/tasks", vec![post(create::create)]),
+        ("/v1/queues/{queue}/reserve", vec![post(work::reserve)]),
+        ("/v1/queues/{queue}/peek", vec![get(work::peek)]),
+        ("/v1/queues/{queue}/ack", vec![post(work::reports::<wire::AckItem>)]),
+        ("/v1/queues/{queue}/nack", vec![post(work::reports::<wire::NackItem>)]),
+        ("/v1/queues/{queue}/release", vec![post(work::reports::<wire::ReleaseItem>)]),
+        ("/v1/queues/{queue}/bury", vec![post(work::reports::<wire::BuryItem>)]),
+        ("/v1/queues/{queue}/touch", vec![post(work::touches)]),
+        ("/v1/queues/{queue}/kick", vec![post(work::kicks)]),
+    ]
+}
+
+fn of_the_rest() -> Routes {
+    let notification = vec![get(notifications::get), put(notifications::put), delete(notifications::delete)];
+    vec![
+        ("/schedule", vec![post(call_at::schedule)]),
+        ("/schedule/{id}", vec![get(call_at::get)]),
+        ("/v1/lanes", vec![get(lanes::list)]),
+        ("/v1/lanes:release", vec![post(lanes::release)]),
+        ("/v1/lanes:skip", vec![post(lanes::skip)]),
+        ("/v1/events", vec![get(events::events)]),
+        ("/v1/notifications", vec![get(notifications::list)]),
+        ("/v1/notifications/{name}", notification),
+    ]
+}
+
+fn of_operation() -> Routes {
+    vec![
+        ("/v1/keys", vec![get(keys::list), post(keys::add)]),
+        ("/v1/keys/{id}", vec![post(keys::act), delete(keys::revoke)]),
+        ("/v1/backup", vec![post(backup::backup)]),
+        ("/v1/hold", vec![get(hold::get)]),
+        ("/v1/hold:release", vec![post(hold::release)]),
+        ("/v1/clock", vec![get(clock::get)]),
+        ("/v1/clock:advance", vec![post(clock::advance)]),
+        ("/metrics", vec![get(pages::metrics)]),
+        ("/healthz", vec![get(pages::healthz)]),
+        ("/readyz", vec![get(pages::readyz)]),
+        ("/errors/{code}", vec![get(pages::error)]),
+        ("/openapi.json", vec![get(pages::openapi)]),
+    ]
 }

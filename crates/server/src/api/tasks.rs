@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use punctual::{Error, Found, Spec, Target, Task, TaskId, TaskState, TaskView};
 use punctual_client::wire::{self, Change};
 
-use super::ask::{self, Asker, Full, Query, task_id};
+use super::ask::{self, Asker, Full, Name, Query, task_id};
 use super::draft::{body, call_of, due, moment, payload, retry_policy};
 use super::expected::{Expected, Unless};
 use super::failure::Failure;
@@ -75,7 +75,7 @@ pub async fn cancel(asker: Asker, ask::Task(id): ask::Task, headers: HeaderMap) 
 /// `POST /v1/tasks/{id}:run` and `:retry`
 pub async fn act(
     asker: Asker,
-    Path(path): Path<String>,
+    Name(path): Name,
     Full(full): Full,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {

@@ -3,9 +3,7 @@
 //! The router cannot match a part of a segment, so that such a path shares its route with the one without the verb. Here
 //! the two are told apart again: a verb is POSTed, and nothing else is.
 
-use axum::extract::Request;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, Method, StatusCode, header};
+use http::Method;
 
 use super::failure::Failure;
 
@@ -57,21 +55,14 @@ pub fn name_and_verb<'a, V: Copy>(segment: &'a str, verbs: &[(&str, V)]) -> Resu
     Ok((name, *verb))
 }
 
-/// Answers 405 to a verb that is not POSTed, and to a POST without a verb.
-pub fn refuse(request: &Request) -> Option<Response> {
-    let (segment, _) = shared(request.uri().path())?;
-    let is_right = segment.contains(':') == (request.method() == Method::POST);
-    (!is_right).then(|| Failure::no_such_method(request.method()).into_response())
+/// Whether a method is for this path: a verb is POSTed, and nothing but a verb is where there could be one.
+pub fn goes_with(method: &Method, path: &str) -> bool {
+    shared(path).is_none_or(|(segment, _)| segment.contains(':') == (method == Method::POST))
 }
 
-/// Names the methods that a path allows: the router would name those of the path without the verb too.
-pub fn allow_only_what_is_there(path: &str, response: &mut Response) {
-    if response.status() == StatusCode::METHOD_NOT_ALLOWED
-        && let Some((segment, besides)) = shared(path)
-    {
-        let allowed = if segment.contains(':') { "POST" } else { besides };
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
-    }
+/// The methods that a path allows, if it may end with a verb: its route has those of the path without the verb too.
+pub fn allowed(path: &str) -> Option<&'static str> {
+    shared(path).map(|(segment, besides)| if segment.contains(':') { "POST" } else { besides })
 }
 
 /// The last segment of a path that may or may not end with a verb, and what is allowed when it does not.

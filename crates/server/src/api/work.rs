@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -12,9 +12,8 @@ use punctual_client::wire::{self, Json, ReportResult};
 use punctual_core::{Epoch, Limits};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
-use super::ask::{self, Asker, Query, task_and_queue};
+use super::ask::{self, Asker, Name, Query, task_and_queue};
 use super::create::refuse_too_many;
 use super::draft::{after, moment_of};
 use super::expected::Expected;
@@ -34,7 +33,7 @@ const TOUCH: Duration = Duration::from_secs(30);
 pub async fn reserve(
     State(app): State<App>,
     asker: Asker,
-    Path(queue): Path<String>,
+    Name(queue): Name,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let wire::Reserve { max, wait, ttr, worker: _ } = ask::body(&bytes)?;
@@ -78,7 +77,7 @@ fn reserved_task(reserved: &Reserved, queue: &str, now: Timestamp) -> wire::Rese
 /// `GET /v1/queues/{queue}/peek`
 pub async fn peek(
     asker: Asker,
-    Path(queue): Path<String>,
+    Name(queue): Name,
     Query(query): Query<wire::PeekQuery>,
 ) -> Result<Response, Failure> {
     let limit = page_limit(query.limit.or(Some(1)))?;
@@ -223,7 +222,7 @@ item!(BuryItem, Bury);
 /// `POST /v1/queues/{queue}/ack`, `nack`, `release` and `bury`
 pub async fn reports<I: Item>(
     asker: Asker,
-    Path(queue): Path<String>,
+    Name(queue): Name,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let items = items::<I>(&bytes)?;
@@ -267,18 +266,15 @@ fn items<I: DeserializeOwned>(bytes: &Bytes) -> Result<Vec<Result<I, Box<ReportR
         #[serde(default)]
         id: String,
     }
-    let items = wire::read_items(bytes)?;
+    let items = wire::Items::<I>::read(bytes)?;
     refuse_too_many(items.len())?;
-    let read = |item: &RawValue| {
-        let text = item.get().as_bytes();
-        wire::read(text).map_err(|fault| {
-            let id = wire::read::<Named>(text).map(|named| named.id).unwrap_or_default();
-            let mut result = about(&id);
-            fail(&mut result, fault.into());
-            Box::new(result)
-        })
+    let spoiled = |(fault, text): (wire::BodyFault, &str)| {
+        let id = wire::read::<Named>(text.as_bytes()).map(|named| named.id).unwrap_or_default();
+        let mut result = about(&id);
+        fail(&mut result, fault.into());
+        Box::new(result)
     };
-    Ok(items.into_iter().map(read).collect())
+    Ok(items.each().map(|item| item.map_err(spoiled)).collect())
 }
 
 fn about(id: &str) -> ReportResult {
@@ -315,7 +311,7 @@ fn fail(result: &mut ReportResult, Failure(problem): Failure) {
 /// `POST /v1/queues/{queue}/touch`
 pub async fn touches(
     asker: Asker,
-    Path(queue): Path<String>,
+    Name(queue): Name,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
@@ -341,7 +337,7 @@ pub async fn touches(
 /// `POST /v1/queues/{queue}/kick`
 pub async fn kicks(
     asker: Asker,
-    Path(queue): Path<String>,
+    Name(queue): Name,
     ask::Body(bytes): ask::Body,
 ) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;

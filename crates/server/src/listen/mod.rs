@@ -8,13 +8,13 @@ mod tls;
 mod turned_away;
 mod unread;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use http::Request;
 use hyper::body::Incoming;
@@ -24,8 +24,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tower_service::Service;
 
+use crate::api::Api;
 use crate::limits::Limits;
 use answering::Answering;
 use patience::{Patient, Progress};
@@ -38,14 +38,10 @@ pub use tls::{BadTls, Tls, TlsFiles};
 /// How long to wait after a connection could not be taken: the machine has no room for more at the moment.
 const NO_ROOM_WAIT: Duration = Duration::from_millis(100);
 
-/// Where a request comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Peer(pub SocketAddr);
-
 /// What all connections share.
 #[derive(Clone)]
 struct Shared {
-    router: Router,
+    api: Api,
     http: Builder,
     limits: Arc<Limits>,
     tls: Option<Tls>,
@@ -55,7 +51,7 @@ struct Shared {
 /// Serves until `stop`, then finishes the requests that are being answered.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    api: Api,
     limits: Arc<Limits>,
     tls: Option<Tls>,
     stop: impl Future<Output = ()>,
@@ -63,7 +59,7 @@ pub async fn serve(
     let connections_max = limits.connections_max;
     let slots = Arc::new(Semaphore::new(connections_max as usize));
     let (tell, stopping) = watch::channel(false);
-    let shared = Shared { router, http: http(&limits), limits, tls, stopping };
+    let shared = Shared { api, http: http(&limits), limits, tls, stopping };
     let mut stop = pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -122,16 +118,12 @@ impl Shared {
     {
         let progress = Progress::default();
         let stream = Patient::new(stream, progress.clone(), &self.limits);
-        let router = self.router.clone();
+        let api = self.api.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             progress.begin();
-            let mut request = request.map(|body| Body::new(Watched::new(body, progress.clone())));
-            request.extensions_mut().insert(Peer(peer));
-            let (answering, progress) = (router.clone().call(request), progress.clone());
-            async move {
-                let answer = answering.await;
-                answer.map(|answer| answer.map(|body| Answering::new(body, progress)))
-            }
+            let request = request.map(|body| Body::new(Watched::new(body, progress.clone())));
+            let (answering, progress) = (api.answer(request, peer), progress.clone());
+            async move { Ok::<_, Infallible>(answering.await.map(|body| Answering::new(body, progress))) }
         });
         let mut serving = pin!(self.http.serve_connection(TokioIo::new(stream), service));
         let mut stopping = self.stopping.clone();
