@@ -360,7 +360,11 @@ pub async fn delete(asker: Asker, Path(name): Path<String>, headers: HeaderMap) 
 }
 
 /// `POST /v1/queues/{queue}:pause`, `:resume` and `:purge`
-pub async fn act(asker: Asker, Path(path): Path<String>) -> Result<Response, Failure> {
+pub async fn act(
+    asker: Asker,
+    Path(path): Path<String>,
+    ask::Nothing: ask::Nothing,
+) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let (name, verb) = name_and_verb(&path, QUEUE_VERBS)?;
     // A name that is mistyped must not become a queue.

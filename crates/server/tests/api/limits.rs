@@ -206,7 +206,7 @@ async fn whoever_sends_a_body_that_is_not_read_hears_why_all_the_same() {
     let large = "x".repeat(20_000_000);
     for (path, refused) in [
         ("/v1/queues/q/tasks", (413, "body_too_large".to_owned())),
-        ("/v1/queues/q:resume", (404, "queue_not_found".to_owned())),
+        ("/v1/queues/q:resume", (413, "body_too_large".to_owned())),
         ("/v1/nowhere", (404, "not_found".to_owned())),
     ] {
         // All of it is sent before anything is read, as many clients do.
