@@ -8,6 +8,7 @@ mod tls;
 mod turned_away;
 mod unread;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -16,7 +17,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::Request;
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
@@ -30,7 +32,7 @@ use crate::limits::Limits;
 use answering::Answering;
 use patience::{Patient, Progress};
 use turned_away::turn_away;
-use unread::Watched;
+use unread::{Watched, goes_on};
 
 pub use files::within_the_machine;
 pub use tls::{BadTls, Tls, TlsFiles};
@@ -125,12 +127,17 @@ impl Shared {
         let router = self.router.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             progress.begin();
-            let mut request = request.map(|body| Body::new(Watched::new(body, progress.clone())));
+            let is_kept_back = request.headers().contains_key(EXPECT);
+            let mut request =
+                request.map(|body| Body::new(Watched::new(body, is_kept_back, progress.clone())));
             request.extensions_mut().insert(Peer(peer));
             let (answering, progress) = (router.clone().call(request), progress.clone());
             async move {
-                let answer = answering.await;
-                answer.map(|answer| answer.map(|body| Answering::new(body, progress)))
+                let Ok(mut answer) = answering.await;
+                if !goes_on(&progress).await {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(answer.map(|body| Answering::new(body, progress)))
             }
         });
         let mut serving = pin!(self.http.serve_connection(TokioIo::new(stream), service));
