@@ -4,6 +4,7 @@
 //! start something now take part, so that a paused, full or rate-limited queue costs the others nothing.
 
 mod destination;
+mod known;
 mod offers;
 mod pace;
 mod rate;
