@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 use super::Conduct;
 use super::known::Known;
 use super::pace::Pace;
-use crate::id::PartitionId;
+use super::waiting::Waiting;
+use crate::id::{PartitionId, QueueId};
 use crate::limits::Limits;
 use crate::message::Offer;
 use crate::task::Obstacle;
@@ -69,7 +70,9 @@ struct Destination {
     /// Somebody heard from it.
     has_answered: bool,
     /// Offers that wait here: a few, and more as long as it goes on quickly.
-    waiting: BTreeSet<Offer>,
+    waiting: Waiting,
+    /// The queue whose task was let through last to see whether it is well.
+    probed_by: Option<QueueId>,
     /// `None` until somebody has to wait.
     pace: Option<Pace>,
     /// Under what time it stands among the crowded.
@@ -106,6 +109,33 @@ impl Destination {
         }
         let first_max = if now.boot < pace.unknown_until { first_max } else { 0 };
         pace.takes_in(now, WAIT_MAX).max(limits.destination_waiting_max).max(first_max)
+    }
+
+    /// Somebody else's task may go well where those of other queues fail: as long as it rests, one of each queue waits
+    /// here, so that each has its turn to be let through.
+    fn lacks_one_of(&self, queue: QueueId, limits: &Limits) -> bool {
+        self.rests_until.is_some()
+            && !self.waiting.has_of(queue)
+            && self.waiting.queues() < limits.destination_waiting_max
+    }
+
+    /// The next that goes there: the best, but if it is to see whether the destination is well, the best of another queue
+    /// each time. The best of all may be the first of many that fail.
+    fn pop_next(&mut self) -> Option<Offer> {
+        if self.rests_until.is_none() {
+            return self.waiting.pop_first();
+        }
+        let probe = self.waiting.pop_of_next_queue(self.probed_by)?;
+        self.probed_by = Some(probe.queue);
+        Some(probe)
+    }
+
+    /// One for which there is no room any more.
+    fn pop_surplus(&mut self) -> Option<Offer> {
+        match self.rests_until {
+            None => self.waiting.pop_last(),
+            Some(_) => self.waiting.pop_last_of_many(),
+        }
     }
 
     fn stands_still(&mut self, now: Now) -> bool {
@@ -248,7 +278,12 @@ impl Destinations {
             self.held_back.insert(id);
         }
         let destination = self.entry(id);
-        if destination.waiting.len() < destination.waiting_max(now, limits, first_max) {
+        let is_full = destination.waiting.len() >= destination.waiting_max(now, limits, first_max);
+        if is_full && destination.lacks_one_of(offer.queue, limits) {
+            destination.waiting.insert(offer);
+            self.overlong.insert(id);
+            None
+        } else if !is_full {
             destination.waiting.insert(offer);
             if destination.waiting.len() > limits.destination_waiting_max && destination.look_at.is_none() {
                 let look_at = now.boot + Pace::STRETCH;
@@ -268,7 +303,7 @@ impl Destinations {
             let first_max = self.first_max(now, limits);
             if let Some(destination) = self.all.get_mut(&id)
                 && destination.waiting.len() > destination.waiting_max(now, limits, first_max)
-                && let Some(last) = destination.waiting.pop_last()
+                && let Some(last) = destination.pop_surplus()
             {
                 if destination.stands_still(now) {
                     self.wary_until = now.boot + WARY;
@@ -422,7 +457,7 @@ impl Destinations {
         let own_room = destination.room(now, limits);
         let room = if destination.is_stranger() { own_room.min(*for_strangers) } else { own_room };
         let before = forward.len();
-        forward.extend(std::iter::from_fn(|| destination.waiting.pop_first()).take(room as usize));
+        forward.extend(std::iter::from_fn(|| destination.pop_next()).take(room as usize));
         if destination.is_stranger() {
             *for_strangers -= (forward.len() - before) as u32;
         }
@@ -455,7 +490,7 @@ impl Destinations {
 
     pub fn forget_partition(&mut self, partition: PartitionId) {
         for destination in self.all.values_mut() {
-            destination.waiting.retain(|offer| offer.partition != partition);
+            destination.waiting.forget_partition(partition);
             destination.sent_away.retain(|sent| *sent != partition);
         }
     }

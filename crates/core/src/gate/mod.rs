@@ -8,6 +8,7 @@ mod known;
 mod offers;
 mod pace;
 mod rate;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
