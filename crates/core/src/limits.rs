@@ -23,6 +23,9 @@ pub struct Limits {
     pub destination_first_max: usize,
     /// Attempts running at once against one destination.
     pub destination_running_max: u32,
+    /// Attempts running at once against all destinations together that have not answered yet, or whose breaker is open.
+    /// The rest of `running_max` is for those that are known to be well, however many others hang.
+    pub strangers_running_max: u32,
     /// Failures in a row that open a destination's breaker.
     pub breaker_failures: u32,
     /// How long an open breaker waits before it lets one attempt probe.
@@ -73,6 +76,7 @@ impl Default for Limits {
             destination_waiting_max: 32,
             destination_first_max: 16_384,
             destination_running_max: 20,
+            strangers_running_max: 500,
             breaker_failures: 5,
             breaker_rest: Duration::from_secs(5),
             left_per_mark: 4_096,

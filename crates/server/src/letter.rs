@@ -72,7 +72,7 @@ fn told_of<'a>(
         kind,
         subject: Some(id.to_string()),
         time: happened,
-        data: EventData { queue: Some(queue.to_owned()), lane, task: Some(task), lateness: None, late: None },
+        data: EventData { queue: Some(queue.to_owned()), lane, task: Some(task), ..EventData::default() },
     };
     let wanting = app.notifications().wanting(namespace, queue, kind);
     wanting.iter().filter_map(|to| notification(to, &event, &unique, at)).collect()

@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 use crate::notifications::Notifications;
 use crate::owed::{Debt, Owed};
 
-/// So many happenings are kept for a listener that is slow; then it misses some, and is told.
+/// So many happenings are kept for a listener that is slow; then it misses some, and is told how many.
 const HAPPENINGS_KEPT: usize = 4_096;
 
 /// Something that happened to a task.

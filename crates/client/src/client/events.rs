@@ -17,8 +17,9 @@ const LINE_BYTES_MAX: usize = 1024 * 1024;
 impl Client {
     /// Listens to what happens, from now on, until the connection ends.
     ///
-    /// What happened in between connections is not told again: look at the tasks themselves. Kinds of events that this
-    /// crate does not know are left out.
+    /// What happened in between connections is not told again: look at the tasks themselves. The same goes for whoever
+    /// is too slow: `EventKind::EventsMissed` stands where some are missing. Kinds of events that this crate does not know
+    /// are left out.
     pub async fn events(
         &self,
         query: &EventQuery,

@@ -59,9 +59,9 @@ impl Client {
         self.post(format!("{}:resume", path(queue))).read().await
     }
 
-    /// Cancels what waits in a queue. Ask again while there is a `next`.
-    pub async fn purge_queue(&self, queue: &str, from: &PageQuery) -> Result<Changed, Error> {
-        self.post(format!("{}:purge", path(queue))).json(from).read().await
+    /// Cancels all that waits in a queue.
+    pub async fn purge_queue(&self, queue: &str) -> Result<Changed, Error> {
+        self.post(format!("{}:purge", path(queue))).read().await
     }
 
     /// A page of lanes.

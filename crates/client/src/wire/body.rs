@@ -3,10 +3,17 @@
 use std::fmt;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
 use super::nearest::unknown_field;
 use super::problem::FieldError;
+
+/// The body of a request that has nothing to say: none at all, or an object without fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Nothing {}
 
 /// What is wrong with a body.
 #[derive(Clone, PartialEq, Eq, Debug)]

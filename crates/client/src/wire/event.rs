@@ -52,6 +52,9 @@ pub struct EventData {
     /// Whether they begin to be late or are late no more, if it is about that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
+    /// How many events were missed at most, if it is about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<u64>,
 }
 
 /// Declares the kinds of events with their names.
@@ -94,6 +97,8 @@ event_kinds! {
     LaneBlocked = "lane.blocked",
     /// Tasks start later than they should. Only in notifications.
     Lateness = "lateness",
+    /// Whoever listens was too slow, and did not hear of some events. Only there, whatever else is listened for.
+    EventsMissed = "events.missed",
 }
 
 impl fmt::Display for EventKind {

@@ -27,7 +27,7 @@ mod time;
 mod two_way;
 mod work;
 
-pub use body::{BodyFault, read};
+pub use body::{BodyFault, Nothing, read};
 pub use call_at::{CallAt, CallStatus, ScheduledCall};
 pub use change::Change;
 pub use clock::{AdvanceClock, Advanced, Clock, ClockKind};

@@ -126,7 +126,7 @@ async fn queues_lanes_and_notifications() {
     assert_eq!(client.queue_stats("mail").await.unwrap().queue, "mail");
     assert!(client.pause_queue("mail").await.unwrap().paused);
     assert!(!client.resume_queue("mail").await.unwrap().paused);
-    assert_eq!(client.purge_queue("mail", &PageQuery::default()).await.unwrap().changed, 3);
+    assert_eq!(client.purge_queue("mail").await.unwrap().changed, 3);
     client.delete_queue("mail").await.unwrap();
     assert_eq!(client.delete_queue("full").await.unwrap_err().code(), Some(code::QUEUE_NOT_EMPTY));
 

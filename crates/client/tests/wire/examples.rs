@@ -186,6 +186,7 @@ fn what_workers_say() {
     round_trip::<Release>(r#"{"token": "t"}"#);
     round_trip::<Bury>(r#"{"token": "t", "error": "no"}"#);
     round_trip::<Kick>("{}");
+    round_trip::<Nothing>("{}");
     round_trip::<Batch<AckItem>>(r#"{"tasks": [{"id": "1", "token": "t", "result": null}]}"#);
     round_trip::<Batch<KickItem>>(r#"{"tasks": [{"id": "1"}]}"#);
     round_trip::<Progress>(r#"{"id": "1", "state": "retrying", "next_at": "2026-11-16T08:00:00.000000Z"}"#);

@@ -26,6 +26,7 @@ fn an_unknown_field_is_refused_and_the_nearest_is_named() {
     );
     assert_eq!(fault::<NewTask>(r#"{"colour": 1}"#), r#"colour: unknown field "colour""#);
     assert_eq!(fault::<Kick>(r#"{"a": 1}"#), r#"a: unknown field "a""#);
+    assert_eq!(fault::<Nothing>(r#"{"until": 1}"#), r#"until: unknown field "until""#);
     assert_eq!(
         fault::<Batch<AckItem>>(r#"{"tasks": [{"id": "1", "tokn": "t"}]}"#),
         r#"tasks[0].tokn: unknown field "tokn", did you mean "token"?"#

@@ -1,13 +1,16 @@
 //! Each destination has its own limit and breaker: one that hangs or fails slows only itself.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
 use super::Conduct;
+use super::known::Known;
 use super::pace::Pace;
-use crate::id::PartitionId;
+use super::waiting::Waiting;
+use crate::id::{PartitionId, QueueId};
 use crate::limits::Limits;
 use crate::message::Offer;
 use crate::task::Obstacle;
@@ -36,6 +39,14 @@ pub struct Destinations {
     wary_until: BootTime,
     /// How many of them have `rests_until`.
     breakers_open: usize,
+    /// Those that were well when nobody went there any more.
+    known: Known,
+    /// What runs at strangers: always the sum of their `running`.
+    strangers_running: u32,
+    /// Strangers that are waited for, and wait for others of their kind.
+    held_back: BTreeSet<u64>,
+    /// The one of them that had its turn last.
+    last_in_turn: u64,
 }
 
 /// How long a failure is remembered.
@@ -56,8 +67,12 @@ const WARY: Duration = Duration::from_secs(30);
 #[derive(Default)]
 struct Destination {
     running: u32,
+    /// Somebody heard from it.
+    has_answered: bool,
     /// Offers that wait here: a few, and more as long as it goes on quickly.
-    waiting: BTreeSet<Offer>,
+    waiting: Waiting,
+    /// The queue whose task was let through last to see whether it is well.
+    probed_by: Option<QueueId>,
     /// `None` until somebody has to wait.
     pace: Option<Pace>,
     /// Under what time it stands among the crowded.
@@ -96,6 +111,33 @@ impl Destination {
         pace.takes_in(now, WAIT_MAX).max(limits.destination_waiting_max).max(first_max)
     }
 
+    /// Somebody else's task may go well where those of other queues fail: as long as it rests, one of each queue waits
+    /// here, so that each has its turn to be let through.
+    fn lacks_one_of(&self, queue: QueueId, limits: &Limits) -> bool {
+        self.rests_until.is_some()
+            && !self.waiting.has_of(queue)
+            && self.waiting.queues() < limits.destination_waiting_max
+    }
+
+    /// The next that goes there: the best, but if it is to see whether the destination is well, the best of another queue
+    /// each time. The best of all may be the first of many that fail.
+    fn pop_next(&mut self) -> Option<Offer> {
+        if self.rests_until.is_none() {
+            return self.waiting.pop_first();
+        }
+        let probe = self.waiting.pop_of_next_queue(self.probed_by)?;
+        self.probed_by = Some(probe.queue);
+        Some(probe)
+    }
+
+    /// One for which there is no room any more.
+    fn pop_surplus(&mut self) -> Option<Offer> {
+        match self.rests_until {
+            None => self.waiting.pop_last(),
+            Some(_) => self.waiting.pop_last_of_many(),
+        }
+    }
+
     fn stands_still(&mut self, now: Now) -> bool {
         self.pace.as_mut().is_none_or(|pace| pace.takes_in(now, WAIT_MAX) == 0)
     }
@@ -130,10 +172,46 @@ impl Destination {
         }
     }
 
-    fn has_room(&self, now: Now, limits: &Limits) -> bool {
+    /// How many more may run, as far as it is about this one.
+    fn room(&self, now: Now, limits: &Limits) -> u32 {
         match self.rests_until {
-            Some(until) => until <= now.boot && self.running == 0,
-            None => self.running < self.running_max(limits),
+            Some(until) => u32::from(until <= now.boot && self.running == 0),
+            None => self.running_max(limits).saturating_sub(self.running),
+        }
+    }
+
+    /// Nobody knows whether it would answer.
+    fn is_stranger(&self) -> bool {
+        !self.has_answered || self.rests_until.is_some()
+    }
+
+    /// What runs here, if it is a stranger.
+    fn strange_running(&self) -> u32 {
+        if self.is_stranger() { self.running } else { 0 }
+    }
+
+    fn judge(&mut self, now: Now, limits: &Limits, conduct: Conduct) {
+        match conduct {
+            Conduct::Good | Conduct::Busy => {
+                self.has_answered = true;
+                self.failures_in_a_row = 0;
+                self.rests_until = None;
+            }
+            Conduct::Bad => {
+                self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
+                if self.failures_in_a_row >= limits.breaker_failures {
+                    self.rests_until = Some(now.boot + limits.breaker_rest);
+                }
+            }
+            Conduct::Neither => {}
+        }
+        match conduct {
+            Conduct::Good => {
+                self.pace.iter_mut().for_each(|pace| pace.went_well(now));
+                self.earn_share(limits);
+            }
+            Conduct::Busy | Conduct::Bad => self.cut_share(now, limits),
+            Conduct::Neither => {}
         }
     }
 
@@ -166,7 +244,27 @@ impl Destination {
 
 impl Destinations {
     pub fn has_room(&self, now: Now, limits: &Limits, id: u64) -> bool {
-        self.all.get(&id).is_none_or(|destination| destination.has_room(now, limits))
+        let has_room = self.all.get(&id).is_none_or(|destination| destination.room(now, limits) > 0);
+        has_room && (self.room_for_strangers(limits) > 0 || !self.is_stranger(id))
+    }
+
+    /// How many more may run at strangers: those that hang must leave room for those that are well.
+    fn room_for_strangers(&self, limits: &Limits) -> u32 {
+        limits.strangers_running_max.saturating_sub(self.strangers_running)
+    }
+
+    fn is_stranger(&self, id: u64) -> bool {
+        match self.all.get(&id) {
+            Some(destination) => destination.is_stranger(),
+            None => !self.known.contains(id),
+        }
+    }
+
+    fn entry(&mut self, id: u64) -> &mut Destination {
+        let known = &self.known;
+        self.all
+            .entry(id)
+            .or_insert_with(|| Destination { has_answered: known.contains(id), ..Destination::default() })
     }
 
     fn first_max(&self, now: Now, limits: &Limits) -> usize {
@@ -176,8 +274,16 @@ impl Destinations {
     /// Keeps an offer for a destination that has no room, or says that it must wait elsewhere.
     pub fn wait(&mut self, now: Now, limits: &Limits, id: u64, offer: Offer) -> Option<Obstacle> {
         let first_max = self.first_max(now, limits);
-        let destination = self.all.entry(id).or_default();
-        if destination.waiting.len() < destination.waiting_max(now, limits, first_max) {
+        if self.room_for_strangers(limits) == 0 && self.is_stranger(id) {
+            self.held_back.insert(id);
+        }
+        let destination = self.entry(id);
+        let is_full = destination.waiting.len() >= destination.waiting_max(now, limits, first_max);
+        if is_full && destination.lacks_one_of(offer.queue, limits) {
+            destination.waiting.insert(offer);
+            self.overlong.insert(id);
+            None
+        } else if !is_full {
             destination.waiting.insert(offer);
             if destination.waiting.len() > limits.destination_waiting_max && destination.look_at.is_none() {
                 let look_at = now.boot + Pace::STRETCH;
@@ -197,7 +303,7 @@ impl Destinations {
             let first_max = self.first_max(now, limits);
             if let Some(destination) = self.all.get_mut(&id)
                 && destination.waiting.len() > destination.waiting_max(now, limits, first_max)
-                && let Some(last) = destination.waiting.pop_last()
+                && let Some(last) = destination.pop_surplus()
             {
                 if destination.stands_still(now) {
                     self.wary_until = now.boot + WARY;
@@ -227,40 +333,26 @@ impl Destinations {
     }
 
     pub fn started(&mut self, _now: Now, id: u64) {
-        self.all.entry(id).or_default().running += 1;
+        let destination = self.entry(id);
+        destination.running += 1;
+        let is_stranger = destination.is_stranger();
+        self.strangers_running += u32::from(is_stranger);
     }
 
     pub fn ended(&mut self, now: Now, limits: &Limits, id: u64, conduct: Conduct) {
         let destination = self.all.entry(id).or_default();
+        let (rested, strange_running) = (destination.rests_until, destination.strange_running());
         destination.running = destination.running.saturating_sub(1);
-        let rested = destination.rests_until;
-        match conduct {
-            Conduct::Good | Conduct::Busy => {
-                destination.failures_in_a_row = 0;
-                destination.rests_until = None;
-            }
-            Conduct::Bad => {
-                destination.failures_in_a_row = destination.failures_in_a_row.saturating_add(1);
-                if destination.failures_in_a_row >= limits.breaker_failures {
-                    destination.rests_until = Some(now.boot + limits.breaker_rest);
-                }
-            }
-            Conduct::Neither => {}
-        }
+        destination.judge(now, limits, conduct);
         self.breakers_open += usize::from(destination.rests_until.is_some());
         self.breakers_open -= usize::from(rested.is_some());
-        match conduct {
-            Conduct::Good => {
-                destination.pace.iter_mut().for_each(|pace| pace.went_well(now));
-                destination.earn_share(limits);
-            }
-            Conduct::Busy | Conduct::Bad => destination.cut_share(now, limits),
-            Conduct::Neither => {}
-        }
+        self.strangers_running += destination.strange_running();
+        self.strangers_running -= strange_running;
         if rested != destination.rests_until {
             self.resting.extend(destination.rests_until.map(|until| (until, id)));
-            if let Some(rested) = rested {
-                self.resting.remove(&(rested, id));
+            match rested {
+                Some(rested) => _ = self.resting.remove(&(rested, id)),
+                None => self.known.forget(id),
             }
         }
         let forget_at = (!destination.is_well()).then_some(now.boot + REMEMBERED);
@@ -268,10 +360,13 @@ impl Destinations {
             self.failed.remove(&(before, id));
         }
         self.failed.extend(forget_at.map(|at| (at, id)));
-        match destination.is_idle() {
-            true => _ = self.all.remove(&id),
-            false => self.loosen(id),
+        if !destination.is_idle() {
+            return self.loosen(id);
         }
+        if !destination.is_stranger() {
+            self.known.remember(now, id);
+        }
+        self.all.remove(&id);
     }
 
     /// Forgets failures of destinations where nobody goes any more.
@@ -325,19 +420,54 @@ impl Destinations {
     /// Offers that waited and may stand in line again: as many as there is room for.
     pub fn let_forward(&mut self, now: Now, limits: &Limits) -> Vec<Offer> {
         let mut forward = Vec::new();
+        let mut for_strangers = self.room_for_strangers(limits);
         while let Some(id) = self.loosened.pop_first() {
-            let Some(destination) = self.all.get_mut(&id) else { continue };
-            if !destination.has_room(now, limits) {
-                continue;
+            match self.is_stranger(id) {
+                true => _ = self.held_back.insert(id),
+                false => self.let_some_forward(now, limits, id, &mut for_strangers, &mut forward),
             }
-            let room = match destination.rests_until {
-                Some(_) => 1,
-                None => (destination.running_max(limits) - destination.running) as usize,
-            };
-            forward.extend(std::iter::from_fn(|| destination.waiting.pop_first()).take(room));
-            self.let_forward.insert(id);
+        }
+        while for_strangers > 0
+            && let Some(id) = self.next_in_turn()
+        {
+            self.let_some_forward(now, limits, id, &mut for_strangers, &mut forward);
         }
         forward
+    }
+
+    /// The next stranger that was held back: each has its turn, so that many that hang do not keep one waiting that is
+    /// well.
+    fn next_in_turn(&mut self) -> Option<u64> {
+        let after = self.held_back.range((Excluded(self.last_in_turn), Unbounded)).next();
+        let id = *after.or(self.held_back.first())?;
+        self.held_back.remove(&id);
+        self.last_in_turn = id;
+        Some(id)
+    }
+
+    fn let_some_forward(
+        &mut self,
+        now: Now,
+        limits: &Limits,
+        id: u64,
+        for_strangers: &mut u32,
+        forward: &mut Vec<Offer>,
+    ) {
+        let Some(destination) = self.all.get_mut(&id) else { return };
+        let own_room = destination.room(now, limits);
+        let room = if destination.is_stranger() { own_room.min(*for_strangers) } else { own_room };
+        let before = forward.len();
+        forward.extend(std::iter::from_fn(|| destination.pop_next()).take(room as usize));
+        if destination.is_stranger() {
+            *for_strangers -= (forward.len() - before) as u32;
+        }
+        let is_asked_for_more = room > 0 && destination.waiting.is_empty();
+        if room < own_room && !is_asked_for_more {
+            self.held_back.insert(id);
+        }
+        if room > 0 {
+            self.let_forward.insert(id);
+        }
     }
 
     /// Partitions that may send what they sent away, and for where.
@@ -360,7 +490,7 @@ impl Destinations {
 
     pub fn forget_partition(&mut self, partition: PartitionId) {
         for destination in self.all.values_mut() {
-            destination.waiting.retain(|offer| offer.partition != partition);
+            destination.waiting.forget_partition(partition);
             destination.sent_away.retain(|sent| *sent != partition);
         }
     }
@@ -430,5 +560,33 @@ mod tests {
             (1, 1, 0)
         );
         assert_eq!(destinations.breakers_open(), 0);
+    }
+
+    #[test]
+    fn what_runs_at_strangers_is_counted_whatever_becomes_of_them() {
+        let (mut destinations, limits) = (Destinations::default(), Limits::default());
+        let conducts =
+            [Conduct::Good, Conduct::Bad, Conduct::Busy, Conduct::Bad, Conduct::Neither, Conduct::Bad];
+        let mut running: Vec<u64> = Vec::new();
+        // Steps that look like chance, and are the same every time.
+        for step in 0..20_000_u64 {
+            let dice = step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            let (now, id) = (at(step / 10), dice % 9);
+            destinations.time_passed(now, &limits);
+            if dice % 5 < 3 && destinations.has_room(now, &limits, id) {
+                destinations.started(now, id);
+                running.push(id);
+            } else if !running.is_empty() {
+                let id = running.swap_remove(dice as usize % running.len());
+                let conduct = conducts[(dice / 7) as usize % conducts.len()];
+                destinations.ended(now, &limits, id, conduct);
+            }
+            let strange: u32 = destinations.all.values().map(Destination::strange_running).sum();
+            assert_eq!(destinations.strangers_running, strange, "after step {step}");
+        }
+        for id in running {
+            destinations.ended(at(3_000), &limits, id, Conduct::Neither);
+        }
+        assert_eq!(destinations.strangers_running, 0);
     }
 }

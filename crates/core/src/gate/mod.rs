@@ -4,9 +4,11 @@
 //! start something now take part, so that a paused, full or rate-limited queue costs the others nothing.
 
 mod destination;
+mod known;
 mod offers;
 mod pace;
 mod rate;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;

@@ -284,3 +284,109 @@ fn a_faster_rate_applies_at_once() {
         ",
     );
 }
+
+#[test]
+fn destinations_that_never_answered_leave_room_for_those_that_are_well() {
+    // New hosts that hung took every attempt of the node, and calls to hosts that were well waited until they timed out.
+    check(
+        "
+        limits running_max=8 strangers_running_max=4 destination_running_max=2
+        auto succeed w*
+        auto succeed known
+        0   accept known due=1 destination=well
+        0   accept a*2 due=2 destination=d1 timeout=100
+        0   accept b*2 due=2 destination=d2 timeout=100
+        0   accept c*2 due=2 destination=d3 timeout=100
+        0   accept d*2 due=2 destination=d4 timeout=100
+        0   accept w*3 due=3 destination=well
+        0   accept plain due=3
+        4   assert running == 5
+        ",
+        "
+        1 start known #1
+        1 finish known
+        2 start a1 #1
+        2 start a2 #1
+        2 start b1 #1
+        2 start b2 #1
+        3 start w1 #1
+        3 start w2 #1
+        3 start plain #1
+        3 start w3 #1
+        3 finish w1
+        3 finish w2
+        3 finish w3
+        ",
+    );
+}
+
+#[test]
+fn destinations_that_wait_for_others_that_hang_have_their_turn_when_one_ends_or_answers() {
+    check(
+        "
+        limits strangers_running_max=2 destination_running_max=2
+        watch a* b* c*
+        0   accept a*3 due=1 destination=d1 attempts=1
+        0   accept b*3 due=2 destination=d2
+        0   accept c*3 due=2 destination=d3
+        3   fail a1
+        4   fail a2
+        5   auto succeed *
+        5   succeed b1
+        6   assert ended == 8
+        20  succeed c1
+        20  assert ended == 9
+        20  assert running == 0
+        20  assert loaded == 0
+        ",
+        "
+        1 start a1 #1
+        1 start a2 #1
+        3 start b1 #1
+        3 give up a1
+        4 start c1 #1
+        4 give up a2
+        5 start a3 #1
+        5 start b2 #1
+        5 start b3 #1
+        5 finish b1
+        5 start c2 #1
+        5 finish a3
+        5 finish b2
+        5 finish b3
+        5 start c3 #1
+        5 finish c2
+        5 finish c3
+        20 finish c1
+        ",
+    );
+}
+
+#[test]
+fn a_destination_whose_breaker_is_open_is_a_stranger_again() {
+    check(
+        "
+        limits strangers_running_max=1 breaker_failures=1 breaker_rest=5
+        watch a* b*
+        0   accept a1 due=1 destination=x
+        2   succeed a1
+        2   accept a2 due=3 destination=x attempts=1
+        3   fail a2
+        4   accept b1 due=4 destination=hangs timeout=100
+        4   accept a3 due=5 destination=x
+        20  assert running == 1
+        30  succeed b1
+        31  succeed a3
+        ",
+        "
+        1 start a1 #1
+        2 finish a1
+        3 start a2 #1
+        3 give up a2
+        4 start b1 #1
+        30 start a3 #1
+        30 finish b1
+        31 finish a3
+        ",
+    );
+}

@@ -287,6 +287,36 @@ fn a_breaker_opens_probes_and_closes() {
 }
 
 #[test]
+fn a_queue_whose_calls_fail_does_not_keep_those_of_others_from_showing_that_the_host_is_well() {
+    // The call that was let through was always the one due first: one path of a host failed, and all of its calls had to
+    // fail before the first of another path was tried.
+    check(
+        "
+        limits breaker_failures=2 breaker_rest=5 destination_running_max=2 destination_waiting_max=2 parked_page=2
+        queue bad retry=1000
+        queue good retry=1000
+        watch a3 a4 b c
+        auto succeed *
+        auto fail a*
+        0   accept a*40 due=1 destination=host queue=bad
+        0   accept b due=2 destination=host queue=good
+        0   accept c due=30 destination=host queue=good
+        60  tick
+        ",
+        "
+        6 start a3 #1
+        6 postpone a3 to t1006
+        11 start b #1
+        11 start a4 #1
+        11 finish b
+        11 postpone a4 to t1011
+        31 start c #1
+        31 finish c
+        ",
+    );
+}
+
+#[test]
 fn a_partition_that_has_nothing_to_send_any_more_keeps_no_other_waiting_for_its_destination() {
     // Room is offered to one partition at a time: to the first, whose tasks were cancelled meanwhile.
     check(

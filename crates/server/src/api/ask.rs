@@ -113,6 +113,19 @@ impl FromRequest<Arc<Asked>> for Body {
     }
 }
 
+/// A body that says nothing: none at all, or an empty object. Whoever says more expects that it is heeded.
+pub struct Nothing;
+
+impl FromRequest<Arc<Asked>> for Nothing {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, asked: &Arc<Asked>) -> Result<Nothing, Failure> {
+        let Body(bytes) = Body::from_request(request, asked).await?;
+        let wire::Nothing {} = body(&bytes)?;
+        Ok(Nothing)
+    }
+}
+
 /// Reads a body, as long as it is not too large and there is room for it.
 async fn read_body(
     mut body: axum::body::Body,

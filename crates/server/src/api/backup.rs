@@ -16,7 +16,7 @@ use http::{HeaderValue, header};
 use punctual::{FolderError, FolderTrouble};
 use tokio::sync::mpsc;
 
-use super::ask::Asker;
+use super::ask::{self, Asker};
 use super::failure::Failure;
 use crate::app::App;
 
@@ -30,7 +30,11 @@ const ABOUT: &str = "punctual.txt";
 const LOCK: &str = "lock";
 
 /// `POST /v1/backup`
-pub async fn backup(State(app): State<App>, _asker: Asker) -> Result<Response, Failure> {
+pub async fn backup(
+    State(app): State<App>,
+    _asker: Asker,
+    ask::Nothing: ask::Nothing,
+) -> Result<Response, Failure> {
     let alone =
         app.backing_up().ok_or_else(|| Failure::new("overloaded", "a backup is under way already"))?;
     let store = app.scheduler().store().clone();

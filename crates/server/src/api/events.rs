@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::sse::{self, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt, stream};
-use punctual::{Attempt, EndState, EndedTask, Found, Task, TaskId, TaskView, WaitState};
+use punctual::{Attempt, EndState, EndedTask, Found, Task, TaskId, TaskView, Timestamp, WaitState};
 use punctual_client::wire::{Event, EventData, EventKind, EventQuery, Task as WireTask};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -25,13 +25,14 @@ pub async fn events(
 ) -> Sse<impl Stream<Item = Result<sse::Event, Infallible>>> {
     let happenings = stream::unfold(app.watch().listen(), next);
     let Asker { scheduler, who } = asker;
-    let events = happenings.filter_map(move |happening| {
-        let event = happening.and_then(|happening| event(&scheduler, &happening));
-        let wanted = event.filter(|event| {
-            query.kind.is_none_or(|kind| kind == event.kind)
-                && query.queue.as_deref().is_none_or(|queue| event.data.queue.as_deref() == Some(queue))
-        });
-        std::future::ready(wanted.and_then(|event| written(&event)).map(Ok))
+    let events = happenings.filter_map(move |heard| {
+        let event = match heard {
+            Heard::Happening(happening) => {
+                event(&scheduler, &happening).filter(|event| is_wanted(&query, event))
+            }
+            Heard::TooLate(missed) => Some(gap(scheduler.now(), missed)),
+        };
+        std::future::ready(event.and_then(|event| written(&event)).map(Ok))
     });
     let doors = app.clone();
     let events = events.take_while(move |_| std::future::ready(doors.access().still_lets(&who)));
@@ -39,14 +40,37 @@ pub async fn events(
     Sse::new(events).keep_alive(KeepAlive::default())
 }
 
-/// The next happening; `None` in place of those that a slow listener has missed.
-async fn next(
-    mut happenings: Receiver<Arc<Happening>>,
-) -> Option<(Option<Arc<Happening>>, Receiver<Arc<Happening>>)> {
+/// What there is for a listener.
+enum Heard {
+    Happening(Arc<Happening>),
+    /// It was too slow for so many of them.
+    TooLate(u64),
+}
+
+async fn next(mut happenings: Receiver<Arc<Happening>>) -> Option<(Heard, Receiver<Arc<Happening>>)> {
     match happenings.recv().await {
-        Ok(happening) => Some((Some(happening), happenings)),
-        Err(RecvError::Lagged(_)) => Some((None, happenings)),
+        Ok(happening) => Some((Heard::Happening(happening), happenings)),
+        Err(RecvError::Lagged(missed)) => Some((Heard::TooLate(missed), happenings)),
         Err(RecvError::Closed) => None,
+    }
+}
+
+fn is_wanted(query: &EventQuery, event: &Event) -> bool {
+    query.kind.is_none_or(|kind| kind == event.kind)
+        && query.queue.as_deref().is_none_or(|queue| event.data.queue.as_deref() == Some(queue))
+}
+
+/// Stands where events are missing. It is told whatever is listened for: nobody knows any more what they were.
+fn gap(now: Timestamp, missed: u64) -> Event {
+    let kind = EventKind::EventsMissed;
+    Event {
+        specversion: "1.0".to_owned(),
+        id: format!("{}.{}", kind.as_str(), now.as_micros()),
+        source: "/".to_owned(),
+        kind,
+        subject: None,
+        time: moment_of(now),
+        data: EventData { missed: Some(missed), ..EventData::default() },
     }
 }
 
@@ -86,7 +110,7 @@ fn event(scheduler: &Scheduler, happening: &Happening) -> Option<Event> {
         kind,
         subject: Some(id.to_string()),
         time: moment_of(now),
-        data: EventData { queue: Some(queue), lane, task, lateness: None, late: None },
+        data: EventData { queue: Some(queue), lane, task, ..EventData::default() },
     })
 }
 

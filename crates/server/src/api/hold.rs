@@ -5,7 +5,7 @@ use http::StatusCode;
 use punctual::HeldQueue;
 use punctual_client::wire;
 
-use super::ask::Asker;
+use super::ask::{self, Asker};
 use super::failure::Failure;
 use super::reply::json;
 
@@ -15,7 +15,7 @@ pub async fn get(asker: Asker) -> Result<Response, Failure> {
 }
 
 /// `POST /v1/hold:release`: resumes what the restore has paused.
-pub async fn release(asker: Asker) -> Result<Response, Failure> {
+pub async fn release(asker: Asker, ask::Nothing: ask::Nothing) -> Result<Response, Failure> {
     Ok(json(StatusCode::OK, &shown(asker.scheduler.release_hold().await?)))
 }
 

@@ -356,7 +356,7 @@ pub async fn delete(asker: Asker, Name(name): Name, headers: HeaderMap) -> Resul
 }
 
 /// `POST /v1/queues/{queue}:pause`, `:resume` and `:purge`
-pub async fn act(asker: Asker, Name(path): Name) -> Result<Response, Failure> {
+pub async fn act(asker: Asker, Name(path): Name, ask::Nothing: ask::Nothing) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let (name, verb) = name_and_verb(&path, QUEUE_VERBS)?;
     // A name that is mistyped must not become a queue.

@@ -78,6 +78,7 @@ pub async fn act(
     Name(path): Name,
     Full(full): Full,
     headers: HeaderMap,
+    ask::Nothing: ask::Nothing,
 ) -> Result<Response, Failure> {
     let (id, verb) = name_and_verb(&path, TASK_VERBS)?;
     let id = task_id(&asker.scheduler, id)?;

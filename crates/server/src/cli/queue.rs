@@ -5,7 +5,7 @@ mod set;
 use clap::Subcommand;
 use punctual_client::Client;
 use punctual_client::wire::{
-    ByFilter, Changed, Filter, PageQuery, Queue as WireQueue, QueuePage, QueueStats, QueueTarget, Rate,
+    ByFilter, Filter, PageQuery, Queue as WireQueue, QueuePage, QueueStats, QueueTarget, Rate,
 };
 use serde_json::json;
 
@@ -128,27 +128,15 @@ async fn purge(remote: &Remote, queue: &str, yes: bool) -> Outcome {
         return Err(Trouble::usage(text)
             .hint(format!("if that is what you want: punctual queue purge {queue} --yes")));
     }
-    let mut sum = Changed::default();
-    let mut from = PageQuery::default();
-    loop {
-        let page = remote.heard(client.purge_queue(queue, &from).await)?;
-        sum.matched += page.matched;
-        sum.changed += page.changed;
-        sum.problems.extend(page.problems);
-        from.cursor = page.next;
-        if from.cursor.is_none() {
-            break;
-        }
-    }
-    sum.problems.truncate(100);
-    remote.show(&sum, |sum| {
-        let left = sum.matched.saturating_sub(sum.changed);
+    let purged = remote.heard(client.purge_queue(queue).await)?;
+    remote.show(&purged, |purged| {
+        let left = purged.matched.saturating_sub(purged.changed);
         let left = if left == 0 {
             String::new()
         } else {
             format!(", {} left as they are (they run)", words::grouped(left))
         };
-        format!("{} cancelled{left}.", words::count(sum.changed, "task"))
+        format!("{} cancelled{left}.", words::count(purged.changed, "task"))
     })
 }
 

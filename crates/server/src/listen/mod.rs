@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::Request;
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
@@ -30,7 +31,7 @@ use crate::limits::Limits;
 use answering::Answering;
 use patience::{Patient, Progress};
 use turned_away::turn_away;
-use unread::Watched;
+use unread::{Watched, goes_on};
 
 pub use files::within_the_machine;
 pub use tls::{BadTls, Tls, TlsFiles};
@@ -121,9 +122,16 @@ impl Shared {
         let api = self.api.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             progress.begin();
-            let request = request.map(|body| Body::new(Watched::new(body, progress.clone())));
+            let is_kept_back = request.headers().contains_key(EXPECT);
+            let request = request.map(|body| Body::new(Watched::new(body, is_kept_back, progress.clone())));
             let (answering, progress) = (api.answer(request, peer), progress.clone());
-            async move { Ok::<_, Infallible>(answering.await.map(|body| Answering::new(body, progress))) }
+            async move {
+                let mut answer = answering.await;
+                if !goes_on(&progress).await {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(answer.map(|body| Answering::new(body, progress)))
+            }
         });
         let mut serving = pin!(self.http.serve_connection(TokioIo::new(stream), service));
         let mut stopping = self.stopping.clone();

@@ -8,11 +8,12 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
@@ -38,6 +39,8 @@ struct Steps {
     count: AtomicU64,
     /// The last body was not read to its end.
     is_unread: AtomicBool,
+    /// What is left of it.
+    rest: Mutex<Option<Incoming>>,
 }
 
 impl Progress {
@@ -57,12 +60,33 @@ impl Progress {
         self.0.is_unread.store(true, Ordering::Relaxed);
     }
 
-    fn steps(&self) -> u64 {
-        self.0.count.load(Ordering::Relaxed)
+    /// Nobody wants this, which is the rest of its body.
+    pub fn leave_rest(&self, rest: Incoming) {
+        *self.rest() = Some(rest);
+        self.leave_unread();
     }
 
-    fn is_unread(&self) -> bool {
+    /// What nobody wanted, once.
+    pub fn take_rest(&self) -> Option<Incoming> {
+        self.rest().take()
+    }
+
+    /// It was read to its end after all.
+    pub fn leave_nothing(&self) {
+        self.0.is_unread.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether some of its body was left.
+    pub fn is_unread(&self) -> bool {
         self.0.is_unread.load(Ordering::Relaxed)
+    }
+
+    fn rest(&self) -> MutexGuard<'_, Option<Incoming>> {
+        self.0.rest.lock().expect("nothing panics while it is held")
+    }
+
+    fn steps(&self) -> u64 {
+        self.0.count.load(Ordering::Relaxed)
     }
 }
 

@@ -69,6 +69,44 @@ async fn bad_requests_are_refused_with_a_code_each() {
     assert_eq!(all["tasks"].as_array().unwrap().len(), 0, "nothing was changed");
 }
 
+/// A pause "until tomorrow" was a pause for ever: what a verb was told was not even read.
+#[tokio::test]
+async fn a_verb_that_is_told_what_it_does_not_know_is_refused() {
+    let world = World::new().await;
+    assert_eq!(world.ask("PUT", "/v1/queues/q", "").await.status, 200);
+    let made = world.ask("POST", "/v1/queues/q/tasks", r#"{"delay": "1h"}"#).await.json();
+    let id = made["id"].as_str().unwrap();
+    let verbs = [
+        ("/v1/queues/q:pause".to_owned(), 200),
+        ("/v1/queues/q:resume".to_owned(), 200),
+        (format!("/v1/tasks/{id}:retry"), 409),
+        (format!("/v1/tasks/{id}:run"), 200),
+        ("/v1/queues/q:purge".to_owned(), 200),
+        ("/v1/hold:release".to_owned(), 200),
+    ];
+    for path in verbs.iter().map(|(path, _)| path.as_str()).chain(["/v1/backup"]) {
+        for (body, refused) in [
+            (r#"{"until": "tomorrow"}"#, (422, "field_invalid".to_owned())),
+            ("[]", (422, "field_invalid".to_owned())),
+            ("tomorrow", (400, "body_invalid".to_owned())),
+        ] {
+            assert_eq!(world.ask("POST", path, body).await.problem(), refused, "{path} {body}");
+        }
+    }
+    assert_eq!(world.ask("GET", "/v1/queues/q", "").await.json()["paused"], false);
+    let task = world.ask("GET", &format!("/v1/tasks/{id}"), "").await.json();
+    assert_eq!(
+        (&task["state"], &task["revision"]),
+        (&made["state"], &made["revision"]),
+        "nothing was changed"
+    );
+    for (path, status) in &verbs {
+        for body in ["", "{}"] {
+            assert_eq!(world.ask("POST", path, body).await.status, *status, "{path} {body}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_problem_leads_to_a_page() {
     let world = World::new().await;

@@ -206,7 +206,7 @@ async fn whoever_sends_a_body_that_is_not_read_hears_why_all_the_same() {
     let large = "x".repeat(20_000_000);
     for (path, refused) in [
         ("/v1/queues/q/tasks", (413, "body_too_large".to_owned())),
-        ("/v1/queues/q:resume", (404, "queue_not_found".to_owned())),
+        ("/v1/queues/q:resume", (413, "body_too_large".to_owned())),
         ("/v1/nowhere", (404, "not_found".to_owned())),
     ] {
         // All of it is sent before anything is read, as many clients do.
@@ -222,6 +222,44 @@ async fn whoever_sends_a_body_that_is_not_read_hears_why_all_the_same() {
         sent += chunk.len();
         assert!(sent < 10_000_000_000, "it is cut in the end");
     }
+}
+
+/// The connection was closed without a word: whoever sent the next request on it heard nothing.
+#[tokio::test]
+async fn an_answer_says_when_it_is_the_last_of_its_connection() {
+    let world = limited(|limits| limits.body_max = 4 * 1024).await;
+    for (path, what) in [
+        ("/v1/nowhere", "content-length: 20000000\r\n\r\nxxx"),
+        ("/v1/nowhere", "transfer-encoding: chunked\r\n\r\n3\r\nxxx\r\n"),
+        // Whoever waits to be asked for the body is not asked.
+        ("/v1/nowhere", "expect: 100-continue\r\ncontent-length: 3\r\n\r\n"),
+        // Only a little, but it does not come.
+        ("/v1/nowhere", "content-length: 4\r\n\r\nxxx"),
+        ("/v1/queues/q/tasks", "content-length: 20000000\r\n\r\nxxx"),
+    ] {
+        let mut stream = connect(&world).await;
+        let ask = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{what}");
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        let answer = Answer::read(rest(stream).await.as_bytes());
+        assert!([404, 413].contains(&answer.status), "{what}: {}", answer.head);
+        assert!(answer.head.contains("connection: close"), "{what}: {}", answer.head);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_when_little_was_sent_in_vain() {
+    let world = World::new().await;
+    let mut stream = connect(&world).await;
+    for body in ["{}".to_owned(), "x".repeat(10_000)] {
+        let head = "POST /v1/nowhere HTTP/1.1\r\nhost: localhost\r\ncontent-length:";
+        stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
+        let mut answer = [0; 4096];
+        let bytes = stream.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..bytes]).to_lowercase();
+        assert!(answer.starts_with("http/1.1 404") && !answer.contains("connection: close"), "{answer}");
+    }
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
+    assert!(rest(stream).await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]

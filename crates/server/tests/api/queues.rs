@@ -40,7 +40,7 @@ async fn a_queue_is_paused_purged_and_deleted() {
     assert_eq!(peeked.len(), 3);
     let refused = world.client.delete_queue("mail").await.unwrap_err();
     assert_eq!(refused.code(), Some("queue_not_empty"));
-    let purged = world.client.purge_queue("mail", &PageQuery::default()).await.unwrap();
+    let purged = world.client.purge_queue("mail").await.unwrap();
     assert_eq!((purged.matched, purged.changed), (3, 3));
     world.client.delete_queue("mail").await.unwrap();
     assert_eq!(world.client.queue("mail").await.unwrap_err().code(), Some("queue_not_found"));

@@ -69,6 +69,34 @@ async fn events_tell_the_life_of_a_task() {
     }
 }
 
+/// What a slow listener missed was left out without a word, so that it took its picture for the whole.
+#[tokio::test]
+async fn whoever_listens_too_slowly_is_told_how_much_is_missing() {
+    let world = World::new().await;
+    let query = EventQuery { queue: Some("work".to_owned()), kind: Some(EventKind::TaskCreated) };
+    let mut events = std::pin::pin!(world.client.events(&query).await.unwrap());
+    // Thirty megabytes of events, which neither sockets nor the server keep for somebody who does not listen.
+    let task = NewTask { delay: Some(secs(3600).into()), ..NewTask::new().name("x".repeat(500)) };
+    let (batches, batch) = (3, vec![task; 10_000]);
+    for _ in 0..batches {
+        world.client.create_many("work", &batch).await.unwrap();
+    }
+    let (mut heard, mut missed) = (0, 0);
+    while heard + missed < batches * batch.len() as u64 {
+        let event = events.next().await.unwrap().unwrap();
+        match event.kind {
+            EventKind::TaskCreated => heard += 1,
+            EventKind::EventsMissed => missed += event.data.missed.unwrap(),
+            kind => panic!("{kind} was not asked for"),
+        }
+    }
+    assert_eq!(heard + missed, 30_000);
+    assert!(heard > 0 && missed > 0, "{heard} were heard, and {missed} missed");
+    // Whoever has caught up hears everything again.
+    world.client.create("work", &NewTask::new()).await.unwrap();
+    assert_eq!(events.next().await.unwrap().unwrap().kind, EventKind::TaskCreated);
+}
+
 #[tokio::test]
 async fn whoever_listens_or_waits_does_not_hold_up_a_stop() {
     let world = World::new().await;

@@ -58,6 +58,7 @@ fn advance() -> Operation {
 fn backup() -> Operation {
     let about = "Everything as it is at one moment, while the server goes on.";
     Operation::new("post", "/v1/backup", "backup", "Make a backup", about)
+        .body::<wire::Nothing>(false)
         .answers_as(200, "A tar file of a data folder.", json!({"application/x-tar": {}}))
         .refuses(&["backup_failed"])
 }
@@ -70,6 +71,7 @@ fn hold() -> Operation {
 
 fn release() -> Operation {
     Operation::new("post", "/v1/hold:release", "releaseHold", "Resume what is on hold", "")
+        .body::<wire::Nothing>(false)
         .answers::<wire::Hold>(200, "The queues that were resumed.")
         .refuses(&["queue_changed", "store_full"])
 }

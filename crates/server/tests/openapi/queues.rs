@@ -79,6 +79,7 @@ fn pause() -> Operation {
         "Pause a queue",
         "Nothing of it starts until it is resumed.",
     )
+    .body::<wire::Nothing>(false)
     .answers::<wire::Queue>(200, "The queue.")
     .tagged(&[200])
     .refuses(&["queue_not_found", "store_full"])
@@ -86,14 +87,16 @@ fn pause() -> Operation {
 
 fn resume() -> Operation {
     Operation::new("post", "/v1/queues/{queue}:resume", "resumeQueue", "Resume a queue", "")
+        .body::<wire::Nothing>(false)
         .answers::<wire::Queue>(200, "The queue.")
         .tagged(&[200])
         .refuses(&["queue_not_found", "store_full"])
 }
 
 fn purge() -> Operation {
-    let about = "Cancels what waits, in steps: ask again with `cursor` while there is a `next`.";
+    let about = "Cancels what waits, and answers when all of it is done. There is never a `next`.";
     Operation::new("post", "/v1/queues/{queue}:purge", "purgeQueue", "Cancel all tasks of a queue", about)
+        .body::<wire::Nothing>(false)
         .answers::<wire::Changed>(200, "How many were cancelled, and why others were not.")
         .refuses(&["queue_not_found"])
 }

@@ -179,6 +179,7 @@ fn cancel() -> Operation {
 fn run() -> Operation {
     Operation::new("post", "/v1/tasks/{id}:run", "runTask", "Make a task due now", "")
         .query::<wire::ViewQuery>()
+        .body::<wire::Nothing>(false)
         .if_match("task_changed")
         .answers::<wire::Task>(200, "The task, due now.")
         .tagged(&[200])
@@ -189,6 +190,7 @@ fn retry() -> Operation {
     let about = "Tries a dead or blocked task again, with a fresh count of attempts; one that waits for its next attempt has it now.";
     Operation::new("post", "/v1/tasks/{id}:retry", "retryTask", "Try a task again", about)
         .query::<wire::ViewQuery>()
+        .body::<wire::Nothing>(false)
         .if_match("task_changed")
         .answers::<wire::Task>(200, "The task, due now.")
         .tagged(&[200])

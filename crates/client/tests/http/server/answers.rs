@@ -341,7 +341,7 @@ fn queues(method: &str, parts: &[&str], query: &str, asked: &Asked) -> Answer {
             ok(&QueueStats { queue: (*name).to_owned(), ..QueueStats::default() })
         }
         ("POST", ["queues", verb]) if verb.ends_with(":purge") => {
-            body::<PageQuery>(asked)?;
+            assert!(asked.body.is_empty(), "a verb has nothing to say");
             ok(&Changed { matched: 3, changed: 3, ..Changed::default() })
         }
         ("POST", ["queues", verb]) => {
