@@ -52,7 +52,7 @@ pub struct EventData {
     /// Whether they begin to be late or are late no more, if it is about that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
-    /// How many events were missed at most, if it is about that.
+    /// How many events were missed at most, if it is about that and the server has no keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<u64>,
 }

@@ -25,12 +25,14 @@ pub async fn events(
 ) -> Sse<impl Stream<Item = Result<sse::Event, Infallible>>> {
     let happenings = stream::unfold(app.watch().listen(), next);
     let Asker { scheduler, who } = asker;
+    let sees_all = !app.access().keys.are_needed();
     let events = happenings.filter_map(move |heard| {
         let event = match heard {
             Heard::Happening(happening) => {
                 event(&scheduler, &happening).filter(|event| is_wanted(&query, event))
             }
-            Heard::TooLate(missed) => Some(gap(scheduler.now(), missed)),
+            // How much others do is not for whoever has a key.
+            Heard::TooLate(missed) => Some(gap(scheduler.now(), Some(missed).filter(|_| sees_all))),
         };
         std::future::ready(event.and_then(|event| written(&event)).map(Ok))
     });
@@ -61,7 +63,7 @@ fn is_wanted(query: &EventQuery, event: &Event) -> bool {
 }
 
 /// Stands where events are missing. It is told whatever is listened for: nobody knows any more what they were.
-fn gap(now: Timestamp, missed: u64) -> Event {
+fn gap(now: Timestamp, missed: Option<u64>) -> Event {
     let kind = EventKind::EventsMissed;
     Event {
         specversion: "1.0".to_owned(),
@@ -70,7 +72,7 @@ fn gap(now: Timestamp, missed: u64) -> Event {
         kind,
         subject: None,
         time: moment_of(now),
-        data: EventData { missed: Some(missed), ..EventData::default() },
+        data: EventData { missed, ..EventData::default() },
     }
 }
 
