@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use punctual_core::{Attempt, Outcome, Token};
+use punctual_core::{Attempt, Outcome, Target, Token};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -161,8 +161,13 @@ impl Runners {
     /// Begins an attempt. Says whether another task was woken by that.
     fn look_at(&self, attempt: Attempt) -> bool {
         let token = attempt.token;
+        // A call waits for its answer in any case: one look would be wasted.
+        let is_call = matches!(attempt.spec.target, Target::Destination(_));
         let begun = catch_unwind(AssertUnwindSafe(|| {
             let mut running = self.0.executor.run(attempt);
+            if is_call {
+                return (running, Poll::Pending);
+            }
             // Nobody need wake us: what is not over is looked at again, at once, in a task of its own.
             let looked = running.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             (running, looked)

@@ -27,6 +27,9 @@ use super::request::build;
 use super::rules::{QueueRules, Verdict};
 use super::{Call, Guard, Proxy};
 
+/// How many headers of an answer hyper reads, if it is told nothing.
+const HYPERS_HEADERS_MAX: usize = 100;
+
 /// How calls are made. [`CallerOptions::new`] has the usual settings.
 pub struct CallerOptions {
     /// Tells the time for signatures.
@@ -72,7 +75,7 @@ impl CallerOptions {
             idle_max: 32,
             body_max: 64 * 1024,
             result_max: 256 * 1024,
-            answer_headers_max: (64 * 1024, 100),
+            answer_headers_max: (64 * 1024, HYPERS_HEADERS_MAX),
             native_roots: true,
             extra_roots: Vec::new(),
         }
@@ -105,13 +108,17 @@ impl Caller {
             resolve_timeout: options.resolve_timeout,
             connect_timeout: options.connect_timeout,
         });
-        let client = Client::builder(TokioExecutor::new())
+        let mut client = Client::builder(TokioExecutor::new());
+        client
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(options.idle_timeout)
             .pool_max_idle_per_host(options.idle_max)
-            .http1_max_buf_size(header_bytes_max)
-            .http1_max_headers(header_count_max)
-            .build(connector);
+            .http1_max_buf_size(header_bytes_max);
+        // Told its own number, hyper would clear room for so many with every answer.
+        if header_count_max != HYPERS_HEADERS_MAX {
+            client.http1_max_headers(header_count_max);
+        }
+        let client = client.build(connector);
         Caller(Arc::new(Inner {
             client,
             clock: options.clock,

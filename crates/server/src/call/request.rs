@@ -43,6 +43,10 @@ pub(super) fn build(
         let (name, value) = parse_header(name, value)?;
         headers.append(name, value);
     }
+    // The client would put it together from its parts.
+    if let Some(host) = place.uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok()) {
+        headers.insert(header::HOST, host);
+    }
     headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
     if !headers.contains_key(header::CONTENT_TYPE) && is_json(&body) {
         headers.insert(header::CONTENT_TYPE, JSON);
