@@ -1,5 +1,7 @@
 //! A layer on top of another, against one plain tree.
 
+use bytes::Bytes;
+
 use super::*;
 
 fn key(name: &str) -> Key {
