@@ -23,6 +23,8 @@ pub struct Limits {
     pub destination_first_max: usize,
     /// Attempts running at once against one destination.
     pub destination_running_max: u32,
+    /// The same for one that has not answered yet: a few that hang must not take what all of its kind have together.
+    pub unanswered_running_max: u32,
     /// Attempts running at once against all destinations together that have not answered yet, or whose breaker is open.
     /// The rest of `running_max` is for those that are known to be well, however many others hang.
     pub strangers_running_max: u32,
@@ -76,6 +78,7 @@ impl Default for Limits {
             destination_waiting_max: 32,
             destination_first_max: 16_384,
             destination_running_max: 20,
+            unanswered_running_max: 4,
             strangers_running_max: 500,
             breaker_failures: 5,
             breaker_rest: Duration::from_secs(5),

@@ -71,6 +71,10 @@ fn missing_field(error: &serde_json::Error) -> Option<String> {
 
 /// What is wrong, without the place; but a field that is missing is named.
 pub(crate) fn fault_of(body: &[u8], error: &serde_json::Error) -> BodyFault {
+    if let Err(error) = std::str::from_utf8(body) {
+        let detail = format!("the body is not JSON: it is not UTF-8 from byte {} on", error.valid_up_to());
+        return BodyFault { field: None, detail, is_json: false };
+    }
     // Where a word is expected, anything else is told as if the text itself were at fault.
     let is_mistaken =
         error.classify() == Category::Syntax && serde_json::from_slice::<IgnoredAny>(body).is_ok();

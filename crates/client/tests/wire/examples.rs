@@ -109,6 +109,12 @@ fn one_task_and_many_are_told_apart_and_a_bad_one_spoils_no_other() {
 }
 
 #[test]
+fn what_is_not_utf_8_is_not_json() {
+    let fault = read::<NewTask>(b"{\"payload\": \"\xff\"}").unwrap_err();
+    assert!(!fault.is_json && fault.detail.contains("not UTF-8 from byte 13"), "{fault}");
+}
+
+#[test]
 fn a_batch_is_read_in_one_go_unless_something_is_wrong_with_it() {
     let right = |body: &str| matches!(Items::<NewTask>::read(body.as_bytes()), Ok(Items::Right(_)));
     assert!(right(r#"{"tasks": [{"delay": "90s"}, {}]}"#) && right(r#"{"tasks": []}"#));

@@ -150,7 +150,8 @@ impl Destination {
     }
 
     fn running_max(&self, limits: &Limits) -> u32 {
-        let max = limits.destination_running_max;
+        let first_max = if self.has_answered { u32::MAX } else { limits.unanswered_running_max };
+        let max = limits.destination_running_max.min(first_max);
         self.share.as_ref().map_or(max, |share| share.running_max.min(max))
     }
 
@@ -526,6 +527,7 @@ mod tests {
     #[test]
     fn a_busy_destination_gets_half_and_earns_the_rest_back() {
         let mut destinations = Destinations::default();
+        assert_eq!(round(&mut destinations, 0, Conduct::Good), 4, "it is new");
         let mut rounds = |from: u64, conduct, count: u64| -> Vec<u32> {
             (from..from + count).map(|secs| round(&mut destinations, secs, conduct)).collect()
         };

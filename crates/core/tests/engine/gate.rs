@@ -321,6 +321,31 @@ fn destinations_that_never_answered_leave_room_for_those_that_are_well() {
 }
 
 #[test]
+fn a_destination_has_few_attempts_until_it_has_answered() {
+    // Two new hosts that hung took all that strangers have together, and a third, which was well, waited for their time-out.
+    check(
+        "
+        limits strangers_running_max=6 unanswered_running_max=2 destination_running_max=4
+        watch w*
+        0   accept a*4 due=1 destination=d1 timeout=100
+        0   accept b*4 due=1 destination=d2 timeout=100
+        0   accept w*5 due=2 destination=well
+        3   assert running == 6
+        4   succeed w1
+        4   assert running == 8
+        ",
+        "
+        2 start w1 #1
+        2 start w2 #1
+        4 start w3 #1
+        4 start w4 #1
+        4 start w5 #1
+        4 finish w1
+        ",
+    );
+}
+
+#[test]
 fn destinations_that_wait_for_others_that_hang_have_their_turn_when_one_ends_or_answers() {
     check(
         "

@@ -43,14 +43,15 @@ fn is_ours(host: &str) -> bool {
 }
 
 fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let origin = text(header::ORIGIN);
-    let is_cross_site = text(FETCH_SITE).is_some_and(|site| site.eq_ignore_ascii_case("cross-site"));
-    let site = origin.and_then(|origin| origin.split_once("://")).map(|(_, site)| site);
-    if !is_cross_site && (origin.is_none() || (site.is_some() && site == text(header::HOST))) {
+    let all = |name: HeaderName| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let is_other = |origin: &&str| origin.split_once("://").is_none_or(|(_, site)| Some(site) != host);
+    let other = all(header::ORIGIN).find(is_other);
+    let is_cross_site = all(FETCH_SITE).any(|site| site.eq_ignore_ascii_case("cross-site") || site == "?");
+    if other.is_none() && !is_cross_site {
         return Ok(());
     }
-    let from = origin.map_or_else(|| "another site".to_owned(), |origin| format!("{origin:?}"));
+    let from = other.map_or_else(|| "another site".to_owned(), |origin| format!("{origin:?}"));
     let detail = format!("a page of {from} asks: other sites are not let in while there are no keys");
     Err(Failure::new("origin_foreign", detail))
 }
@@ -89,5 +90,26 @@ mod tests {
         ]) {
             assert!(!is_ours(other), "{other}");
         }
+    }
+
+    #[test]
+    fn what_a_browser_says_of_a_site_counts_in_whatever_way_it_is_said() {
+        let refused = |pairs: &[(HeaderName, &[u8])]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, http::HeaderValue::from_static("localhost:8700"));
+            for (name, value) in pairs {
+                headers.append(name, http::HeaderValue::from_bytes(value).unwrap());
+            }
+            refuse_other_sites(&headers).is_err()
+        };
+        let (own, other): (&[u8], &[u8]) = (b"http://localhost:8700", b"http://evil.example");
+        assert!(!refused(&[]) && !refused(&[(header::ORIGIN, own)]) && refused(&[(header::ORIGIN, other)]));
+        assert!(refused(&[(header::ORIGIN, own), (header::ORIGIN, other)]), "the second one counts too");
+        assert!(refused(&[(header::ORIGIN, b"\xff")]) && refused(&[(header::ORIGIN, b"null")]));
+        assert!(!refused(&[(FETCH_SITE, b"same-origin")]) && refused(&[(FETCH_SITE, b"cross-site")]));
+        assert!(
+            refused(&[(FETCH_SITE, b"none"), (FETCH_SITE, b"Cross-Site")])
+                && refused(&[(FETCH_SITE, b"\xff")])
+        );
     }
 }

@@ -184,7 +184,8 @@ fn decoded(part: &str) -> Option<String> {
     }
     let mut bytes = first.as_bytes().to_vec();
     for piece in pieces {
-        match piece.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+        let digits = piece.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) => {
                 bytes.push(byte);
                 bytes.extend(&piece.as_bytes()[2..]);
@@ -274,4 +275,20 @@ fn of_operation() -> Routes {
         ("/errors/{code}", vec![get(pages::error)]),
         ("/openapi.json", vec![get(pages::openapi)]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_decoded_once_and_what_is_no_escape_stays() {
+        for (part, name) in [("a", "a"), ("a%20b%2Fc", "a b/c"), ("%c3%a4", "ä"), ("%2525", "%25")] {
+            assert_eq!(decoded(part).as_deref(), Some(name), "{part}");
+        }
+        for part in ["%", "%4", "%zz", "a%+1b", "%%"] {
+            assert_eq!(decoded(part).as_deref(), Some(part));
+        }
+        assert_eq!(decoded("%ff"), None);
+    }
 }

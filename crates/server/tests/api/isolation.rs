@@ -7,6 +7,8 @@ use tokio::net::TcpListener;
 use super::world::{Target, World, secs};
 
 const HEALTHY: usize = 99;
+/// So many a host may have under way that has not answered yet.
+const UNANSWERED: usize = 4;
 /// More than one host may have under way, and than may wait for it in memory.
 const TO_THE_HANGING_ONE: usize = 200;
 
@@ -32,7 +34,7 @@ async fn a_host_that_hangs_holds_up_no_other_of_its_queue() {
     let hopeless = NewTask::new().http(Http { timeout: Some(secs(600).into()), ..Http::post(&hanging) });
     let made = world.client.creating("calls").many(&vec![hopeless; TO_THE_HANGING_ONE]).await.unwrap();
     assert!(made.iter().all(|made| made.id().is_ok()));
-    came.wait_for(|came| *came == 20).await.unwrap();
+    came.wait_for(|came| *came == UNANSWERED).await.unwrap();
     let mut healthy = Vec::new();
     for _ in 0..HEALTHY {
         healthy.push(Target::answering(StatusCode::OK).await);
@@ -43,7 +45,7 @@ async fn a_host_that_hangs_holds_up_no_other_of_its_queue() {
     for host in &mut healthy {
         host.next().await;
     }
-    assert_eq!(*came.borrow(), 20, "and it still has as many as one host may have, and no more");
+    assert_eq!(*came.borrow(), UNANSWERED, "and it still has as many as such a host may have, and no more");
 }
 
 #[tokio::test]

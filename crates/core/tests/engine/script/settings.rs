@@ -86,6 +86,7 @@ impl Rules {
                 }
                 "destination_first_max" => limits.destination_first_max = count(),
                 "destination_running_max" => limits.destination_running_max = count() as u32,
+                "unanswered_running_max" => limits.unanswered_running_max = count() as u32,
                 "strangers_running_max" => limits.strangers_running_max = count() as u32,
                 "breaker_failures" => limits.breaker_failures = count() as u32,
                 "breaker_rest" => limits.breaker_rest = duration(value),
