@@ -62,12 +62,14 @@ pub async fn bulk(bench: &mut Bench<'_>) {
     clean(&bench.folder.join("bulk"));
 }
 
-/// How long answers take at half of what the server can do.
+/// How long answers take at half of what the server can do; on one that has not been under full load just before.
 pub async fn half_load(bench: &mut Bench<'_>) {
     bench.tell("half load");
-    let served = bench.punctual("half-load").await;
-    let one = create(TASK);
+    let (served, one) = (bench.punctual("full-load").await, create(TASK));
     let half = closed(served.address, &one, CONNECTIONS, 1, bench.time()).await / 2.0;
+    drop(served);
+    clean(&bench.folder.join("full-load"));
+    let served = bench.punctual("half-load").await;
     let answers = paced(served.address, &one, half, bench.time()).await;
     for (name, quantile, goal) in [("p50", 0.5, ""), ("p99", 0.99, "< 5 ms"), ("p99.9", 0.999, "")] {
         let millis = answers.value_at_quantile(quantile) as f64 / 1e3;
