@@ -62,23 +62,28 @@ pub async fn bulk(bench: &mut Bench<'_>) {
     clean(&bench.folder.join("bulk"));
 }
 
-/// How long answers take at half of what the server can do; on one that has not been under full load just before.
+/// How long answers take at half of what the server can do, on one that has not been under full load just before; and how
+/// long those of a server that does nothing take at the same rate, in turns: what the machine itself holds up.
 pub async fn half_load(bench: &mut Bench<'_>) {
-    bench.tell("half load");
     let (served, one) = (bench.punctual("full-load").await, create(TASK));
+    bench.tell("full load, to know what half of it is");
     let half = closed(served.address, &one, CONNECTIONS, 1, bench.time()).await / 2.0;
     drop(served);
     clean(&bench.folder.join("full-load"));
-    let served = bench.punctual("half-load").await;
-    let answers = paced(served.address, &one, half, bench.time()).await;
+    let (served, bare) = (bench.punctual("half-load").await, bench.bare_server().await);
+    let (mut answers, mut bare_answers) = (vec![], vec![]);
+    for round in 1..=bench.options.rounds {
+        bench.tell(&format!("half load, round {round}"));
+        bare_answers.push(paced(bare.address, &one, half, bench.time()).await);
+        answers.push(paced(served.address, &one, half, bench.time()).await);
+    }
     for (name, quantile, goal) in [("p50", 0.5, ""), ("p99", 0.99, "< 5 ms"), ("p99.9", 0.999, "")] {
-        let millis = answers.value_at_quantile(quantile) as f64 / 1e3;
-        bench.note(Row::new(
-            format!("answer {name} at half load ({half:.0}/s)"),
-            millis,
-            Unit::Milliseconds,
-            goal,
-        ));
+        let millis = |rounds: &[Histogram<u64>]| {
+            median(rounds.iter().map(|answers| answers.value_at_quantile(quantile) as f64 / 1e3))
+        };
+        let work = format!("answer {name} at half load ({half:.0}/s)");
+        let row = Row::new(work, millis(&answers), Unit::Milliseconds, goal);
+        bench.note(row.within(millis(&bare_answers)));
     }
     drop(served);
     clean(&bench.folder.join("half-load"));

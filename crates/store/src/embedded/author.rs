@@ -29,7 +29,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { layer_bytes: 32 << 20, journal_bytes: 128 << 20 }
+        Bounds { layer_bytes: 64 << 20, journal_bytes: 128 << 20 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What lies below the journal's layers: sorted tables, written a whole layer at a time.
 
 mod fjall;
+mod growing;
 mod manifest;
 mod memory;
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 
+use super::growing::{Follower, Growing};
 use super::{ColdTier, Entry, manifest};
 use crate::StoreError;
 use crate::embedded::background::giving_way;
@@ -26,6 +27,7 @@ pub struct FjallTier {
     /// Kept, because its threads end with it.
     database: Database,
     folder: PathBuf,
+    follower: Follower,
     room: DiskRoom,
 }
 
@@ -44,6 +46,11 @@ impl FjallTier {
     pub fn with_room(self, room: DiskRoom) -> FjallTier {
         FjallTier { room, ..self }
     }
+
+    /// The tables that will be begun from now on.
+    fn growing(&self) -> Growing {
+        Growing::new(self.rows.path().join("tables"))
+    }
 }
 
 fn make(folder: &Path) -> Result<(), fjall::Error> {
@@ -61,7 +68,8 @@ fn open(folder: &Path) -> Result<FjallTier, fjall::Error> {
     // Its threads tidy up behind everybody else.
     let database = giving_way(|| Database::builder(folder).cache_size(CACHE_BYTES).worker_threads(1).open())?;
     let rows = database.keyspace("rows", KeyspaceCreateOptions::default)?;
-    Ok(FjallTier { rows, database, folder: folder.into(), room: DiskRoom::default() })
+    let follower = Follower::start()?;
+    Ok(FjallTier { rows, database, folder: folder.into(), follower, room: DiskRoom::default() })
 }
 
 impl ColdTier for FjallTier {
@@ -85,6 +93,7 @@ impl ColdTier for FjallTier {
     }
 
     fn ingest(&self, entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>) -> Result<(), StoreError> {
+        self.follower.begins(self.growing());
         let mut ingestion = self.rows.start_ingestion().map_err(trouble)?;
         for entry in entries {
             let (key, value) = entry?;
@@ -135,4 +144,23 @@ fn no_space(error: &(dyn std::error::Error + 'static)) -> bool {
 
 fn unreadable(folder: &Path, error: fjall::Error) -> StoreError {
     StoreError::Corrupt(format!("the tables in {} cannot be opened: {error}", folder.display()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fjall does not promise where its tables lie.
+    #[test]
+    fn a_table_that_is_being_written_is_found() {
+        let folder = std::env::temp_dir().join(format!("punctual-tables-{}", std::process::id()));
+        let tier = FjallTier::open(&folder).expect("opened");
+        let mut growing = tier.growing();
+        assert_eq!(growing.sync(), 0);
+        let ingestion = tier.rows.start_ingestion().expect("begun");
+        assert_eq!(growing.sync(), 1);
+        drop(ingestion);
+        drop(tier);
+        fs::remove_dir_all(folder).expect("removed");
+    }
 }
