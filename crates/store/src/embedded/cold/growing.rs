@@ -3,7 +3,8 @@
 //! tables that are merged.
 //!
 //! It is for speed alone: who writes a table syncs it in the end. So nothing here fails; what cannot be looked at is not
-//! synced early.
+//! synced early. Nor does it hide anything: Linux tells of a failed write to everybody who had the file open, so its writer
+//! hears of it however often it was told here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
