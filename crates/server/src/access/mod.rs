@@ -11,6 +11,7 @@ mod to_the_end;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRef, Request};
 use axum::response::Response;
@@ -102,6 +103,12 @@ pub fn door(
         let detail = "view: no tasks are shown here, or always in the same way";
         return Err(Failure::new("query_invalid", detail));
     }
+    let query = request.uri().query().unwrap_or_default();
+    if !query.is_empty() && !line.takes_query {
+        let field = query.split(['=', '&']).next().unwrap_or_default();
+        let detail = format!("{field}: nothing can be asked for in the query here");
+        return Err(Failure::new("query_invalid", detail));
+    }
     let asked = Arc::new(Asked { app: app.clone(), who, name, held: Held::default() });
     if !line.is_deed {
         return Ok(Either::Left(endpoint(request, asked)));
@@ -150,6 +157,16 @@ impl Access {
                 let now = self.keys.now();
                 self.keys.get(&known.key.id).is_some_and(|known| known.key.is_good(now))
             }
+        }
+    }
+
+    /// Returns when they would not be let in any more: their key was revoked, or its time is over.
+    pub async fn until_shut(&self, who: &Who) {
+        let mut changes = self.keys.changes();
+        while self.still_lets(who) {
+            let expires_at = who.0.as_ref().and_then(|known| known.key.expires_at);
+            let left = expires_at.map_or(Duration::MAX, |at| at.since(self.keys.now()));
+            tokio::time::timeout(left, changes.changed()).await.ok();
         }
     }
 

@@ -83,6 +83,18 @@ const WITH_VIEW: &[(&str, &[&str])] = &[
     ("/v1/tasks/{id}", &["GET", "PATCH", "POST"]),
 ];
 
+/// Where GET asks for more than `view` in its query.
+const WITH_QUERY: &[&str] = &[
+    "/v1/events",
+    "/v1/keys",
+    "/v1/lanes",
+    "/v1/notifications",
+    "/v1/queues",
+    "/v1/queues/{queue}/peek",
+    "/v1/tasks",
+    "/v1/tasks/{id}/result",
+];
+
 /// Tasks must not be handed to a worker that has hung up: this request ends with its connection.
 const RESERVE: &str = "/v1/queues/{queue}/reserve";
 
@@ -93,6 +105,8 @@ pub struct Line {
     pub need: Need,
     /// Whether `view` means something there.
     pub takes_view: bool,
+    /// Whether a query is read there, or is nobody's concern: probes and scrapers may send what they like.
+    pub takes_query: bool,
     /// Whether something may be changed there, and is then changed whether or not somebody waits for the answer.
     pub goes_to_its_end: bool,
     /// Whether what was done is written into the audit.
@@ -105,9 +119,12 @@ pub fn line(path: &str, method: &Method) -> Option<Line> {
     let (_, need) = methods.iter().find(|(known, _)| *known == method.as_str())?;
     let with_view = |(known, methods): &(&str, &[&str])| *known == path && methods.contains(&method.as_str());
     let is_deed = method != Method::GET;
+    let takes_view = WITH_VIEW.iter().any(with_view);
+    let reads_query = takes_view || (!is_deed && WITH_QUERY.contains(&path));
     Some(Line {
         need: *need,
-        takes_view: WITH_VIEW.iter().any(with_view),
+        takes_view,
+        takes_query: reads_query || matches!(*need, OPEN | METRICS),
         goes_to_its_end: is_deed && path != RESERVE,
         is_deed,
     })

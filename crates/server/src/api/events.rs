@@ -36,9 +36,12 @@ pub async fn events(
         };
         std::future::ready(event.and_then(|event| written(&event)).map(Ok))
     });
-    let doors = app.clone();
-    let events = events.take_while(move |_| std::future::ready(doors.access().still_lets(&who)));
-    let events = events.take_until(Box::pin(async move { app.stopping().await }));
+    let events = events.take_until(Box::pin(async move {
+        tokio::select! {
+            () = app.stopping() => {}
+            () = app.access().until_shut(&who) => {}
+        }
+    }));
     Sse::new(events).keep_alive(KeepAlive::default())
 }
 

@@ -18,6 +18,7 @@ use punctual::{Error, Store, Timestamp};
 use punctual_client::wire::Scope;
 use punctual_store::Swap;
 use rustc_hash::FxHashMap;
+use tokio::sync::watch;
 
 use crate::app::ServerStore;
 pub(crate) use rate::Bucket;
@@ -141,6 +142,8 @@ struct Shared {
     known: RwLock<FxHashMap<Box<str>, Known>>,
     /// Held by whoever revokes a key.
     revoking: tokio::sync::Mutex<()>,
+    /// Told of every key that is made or changed.
+    changes: watch::Sender<()>,
     /// Whether there are any: from the first one on, nobody gets in without.
     are_needed: AtomicBool,
 }
@@ -148,8 +151,14 @@ struct Shared {
 impl Keys {
     /// Reads the keys of a store.
     pub async fn open(store: Arc<ServerStore>) -> Result<Keys, KeyTrouble> {
-        let (known, revoking, are_needed) = (RwLock::default(), Default::default(), AtomicBool::new(false));
-        let keys = Keys(Arc::new(Shared { store, clock: Clock::system(), known, revoking, are_needed }));
+        let keys = Keys(Arc::new(Shared {
+            store,
+            clock: Clock::system(),
+            known: RwLock::default(),
+            revoking: Default::default(),
+            changes: watch::Sender::new(()),
+            are_needed: AtomicBool::new(false),
+        }));
         let mut after = None::<Box<str>>;
         loop {
             let page = keys.0.store.entries(keys.now(), PREFIX, after.as_deref(), PAGE).await?;
@@ -196,6 +205,11 @@ impl Keys {
         }
         known.uses.last_at.store(now.as_micros(), Ordering::Relaxed);
         Ok(known)
+    }
+
+    /// What is told of every key that is made or changed from now on.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.changes.subscribe()
     }
 
     /// A key by its id.
@@ -367,7 +381,10 @@ impl Keys {
             *there = now;
         }
         self.0.are_needed.store(true, Ordering::Relaxed);
-        there.clone()
+        let there = there.clone();
+        drop(known);
+        self.0.changes.send_replace(());
+        there
     }
 }
 

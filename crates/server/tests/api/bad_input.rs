@@ -1,5 +1,8 @@
 //! Bad input gets a clear error, and changes nothing.
 
+use punctual_client::wire::Scope;
+use punctual_server::{Need, PATHS};
+
 use super::world::World;
 
 #[tokio::test]
@@ -114,4 +117,30 @@ async fn every_problem_leads_to_a_page() {
     let page = world.ask("GET", problem["type"].as_str().unwrap(), "").await;
     assert_eq!(page.status, 200);
     assert!(page.body.contains("What to do"), "{}", page.body);
+}
+
+#[tokio::test]
+async fn a_query_that_means_nothing_is_refused() {
+    let world = World::new().await;
+    let made = world.ask("POST", "/v1/queues/mail/tasks", "{}").await.json();
+    let id = made["id"].as_str().unwrap();
+    for (path, methods) in PATHS {
+        let path = path.replace("{queue}", "mail").replace("{id}", id).replace("{name}", "mail");
+        for (method, need) in *methods {
+            if matches!(need, Need::Nothing | Need::Scope(Scope::Metrics)) {
+                continue;
+            }
+            let path = match (*method, path.as_str()) {
+                ("POST", path) if path.ends_with(id) => format!("{path}:run"),
+                ("POST", "/v1/queues/mail") => format!("{path}:pause"),
+                _ => path.clone(),
+            };
+            let refused = world.ask(method, &format!("{path}?nonsense=1"), "{}").await;
+            assert_eq!(refused.problem(), (400, "query_invalid".to_owned()), "{method} {path}");
+            assert!(refused.body.contains("nonsense"), "{method} {path}: {}", refused.body);
+        }
+    }
+    for path in ["/healthz?x=1", "/metrics?x=1", "/openapi.json?x=1", "/v1/tasks?", "/v1/queues/mail/stats?"] {
+        assert_eq!(world.ask("GET", path, "").await.status, 200, "{path}");
+    }
 }
