@@ -4,6 +4,7 @@
 //! start something now take part, so that a paused, full or rate-limited queue costs the others nothing.
 
 mod destination;
+mod destinations;
 mod known;
 mod offers;
 mod pace;
@@ -23,7 +24,7 @@ use crate::queue::QueueSettings;
 use crate::task::Obstacle;
 use crate::time::{BootTime, Now, Timestamp, Wake};
 
-use destination::Destinations;
+use destinations::Destinations;
 use offers::Offers;
 use rate::Meter;
 

@@ -140,7 +140,8 @@ async fn a_query_that_means_nothing_is_refused() {
             assert!(refused.body.contains("nonsense"), "{method} {path}: {}", refused.body);
         }
     }
-    for path in ["/healthz?x=1", "/metrics?x=1", "/openapi.json?x=1", "/v1/tasks?", "/v1/queues/mail/stats?"] {
+    for path in ["/healthz?x=1", "/metrics?x=1", "/openapi.json?x=1", "/v1/tasks?", "/v1/queues/mail/stats?"]
+    {
         assert_eq!(world.ask("GET", path, "").await.status, 200, "{path}");
     }
 }
