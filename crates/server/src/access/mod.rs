@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRef, Request};
-use axum::response::Response;
-use futures_util::future::{BoxFuture, Either};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::{BoxFuture, Either, ready};
 use http::{Method, header};
 use punctual_client::wire::{Problem, Scope};
 
@@ -45,6 +45,9 @@ pub struct Access {
     /// Room for what they send.
     pub room: Room,
 }
+
+/// How often it is looked whether a key's time is over, at least.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// Who asks: a key, or whoever is on this machine while there are no keys.
 #[derive(Clone)]
@@ -99,29 +102,39 @@ pub fn door(
             access.audit.refused(|| Came::new(&request, from).deed(key, None, Some(&failure.0)));
         }
     })?;
-    if wants_all.is_some() && !line.takes_view {
-        let detail = "view: no tasks are shown here, or always in the same way";
-        return Err(Failure::new("query_invalid", detail));
-    }
-    let query = request.uri().query().unwrap_or_default();
-    if !query.is_empty() && !line.takes_query {
-        let field = query.split(['=', '&']).next().unwrap_or_default();
-        let detail = format!("{field}: nothing can be asked for in the query here");
-        return Err(Failure::new("query_invalid", detail));
-    }
+    let refused = refused_query(line, wants_all, &request);
     let asked = Arc::new(Asked { app: app.clone(), who, name, held: Held::default() });
     if !line.is_deed {
-        return Ok(Either::Left(endpoint(request, asked)));
+        return refused.map_or_else(|| Ok(Either::Left(endpoint(request, asked))), Err);
     }
     let came = Came::new(&request, from);
     let under_way = line.goes_to_its_end.then(|| app.under_way());
-    let answering = endpoint(request, asked.clone());
+    let answering = match refused {
+        None => endpoint(request, asked.clone()),
+        // Whoever was let in and asked for a change is written down, whatever becomes of it.
+        Some(failure) => Box::pin(ready(failure.into_response())),
+    };
     let change: BoxFuture<'static, Response> = Box::pin(async move {
         let response = change(asked, came, answering).await;
         drop(under_way);
         response
     });
     Ok(if line.goes_to_its_end { Either::Right(ToTheEnd::new(change)) } else { Either::Left(change) })
+}
+
+/// What is wrong with a query that means nothing where it was sent.
+fn refused_query(line: Line, wants_all: Option<bool>, request: &Request) -> Option<Failure> {
+    let query = request.uri().query().unwrap_or_default();
+    if wants_all.is_some() && !line.takes_view {
+        let detail = "view: no tasks are shown here, or always in the same way";
+        return Some(Failure::new("query_invalid", detail));
+    }
+    if query.is_empty() || line.takes_query {
+        return None;
+    }
+    let field = query.split(['=', '&']).next().unwrap_or_default();
+    let detail = format!("`{field}`: nothing can be asked for in the query here");
+    Some(Failure::new("query_invalid", detail))
 }
 
 /// Has a request answered that may change something, and writes down what it did.
@@ -160,12 +173,14 @@ impl Access {
         }
     }
 
-    /// Returns when they would not be let in any more: their key was revoked, or its time is over.
+    /// Returns when they would not be let in any more: their key was revoked, or its time is over. A secret that was
+    /// replaced goes on with what it has begun.
     pub async fn until_shut(&self, who: &Who) {
         let mut changes = self.keys.changes();
         while self.still_lets(who) {
             let expires_at = who.0.as_ref().and_then(|known| known.key.expires_at);
-            let left = expires_at.map_or(Duration::MAX, |at| at.since(self.keys.now()));
+            // A machine that slept, or whose clock was set, is found out soon.
+            let left = expires_at.map_or(LOOK_EVERY, |at| at.since(self.keys.now()).min(LOOK_EVERY));
             tokio::time::timeout(left, changes.changed()).await.ok();
         }
     }

@@ -27,6 +27,9 @@ async fn every_change_is_written_with_the_key_that_made_it() {
     client.list(&Default::default()).await.unwrap();
     client.cancel(&task).await.unwrap();
     client.cancel(&task).await.unwrap_err();
+    let bearer = format!("Bearer {secret}");
+    let nonsense = format!("/v1/tasks/{task}?nonsense");
+    world.ask_with("DELETE", &nonsense, &[("authorization", bearer.as_str())], b"").await;
     world.client.list(&Default::default()).await.unwrap_err();
     drop((admin, client));
     let data = world.stop().await;
@@ -51,6 +54,7 @@ async fn every_change_is_written_with_the_key_that_made_it() {
             "SHOP shop POST 201 -",
             "SHOP shop DELETE 200 -",
             "SHOP shop DELETE 409 task_ended",
+            "SHOP shop DELETE 400 query_invalid",
             "- - GET 401 key_missing",
         ]
     );

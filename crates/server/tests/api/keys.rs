@@ -305,7 +305,7 @@ async fn a_stream_of_events_ends_when_its_key_expires() {
     let world = World::new().await;
     let (_, admin) = key(&world.client, "default", &[Scope::Admin]).await;
     let admin = world.client_with(&admin);
-    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(1);
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3);
     let new = NewKey { expires_at: Some(soon.to_string().parse().unwrap()), ..NewKey::default() };
     let passing = admin.add_key(&new).await.unwrap();
     let reader = world.client_with(&passing.secret);

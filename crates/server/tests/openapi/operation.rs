@@ -19,6 +19,7 @@ const ALWAYS: &[&str] = &[
     "head_too_large",
     "host_foreign",
     "origin_foreign",
+    "query_invalid",
     "rate_limited",
     "connections_full",
     "not_owner",
@@ -120,7 +121,6 @@ impl Operation {
             self.parameters
                 .push(json!({"name": name, "in": "query", "description": about, "schema": schema}));
         }
-        self.codes.push("query_invalid");
         self
     }
 

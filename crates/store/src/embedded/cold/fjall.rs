@@ -27,7 +27,8 @@ pub struct FjallTier {
     /// Kept, because its threads end with it.
     database: Database,
     folder: PathBuf,
-    follower: Follower,
+    /// None if there was no thread to be had: tables are then synced when they are whole.
+    follower: Option<Follower>,
     room: DiskRoom,
 }
 
@@ -47,7 +48,11 @@ impl FjallTier {
         FjallTier { room, ..self }
     }
 
-    /// The tables that will be begun from now on.
+    /// Tables will be written from now on, by us or by fjall.
+    fn follow(&self) {
+        self.follower.iter().for_each(|follower| follower.begins(self.growing()));
+    }
+
     fn growing(&self) -> Growing {
         Growing::new(self.rows.path().join("tables"))
     }
@@ -68,8 +73,11 @@ fn open(folder: &Path) -> Result<FjallTier, fjall::Error> {
     // Its threads tidy up behind everybody else.
     let database = giving_way(|| Database::builder(folder).cache_size(CACHE_BYTES).worker_threads(1).open())?;
     let rows = database.keyspace("rows", KeyspaceCreateOptions::default)?;
-    let follower = Follower::start()?;
-    Ok(FjallTier { rows, database, folder: folder.into(), follower, room: DiskRoom::default() })
+    let follower = Follower::start().ok();
+    let tier = FjallTier { rows, database, folder: folder.into(), follower, room: DiskRoom::default() };
+    // What was not merged before is merged now.
+    tier.follow();
+    Ok(tier)
 }
 
 impl ColdTier for FjallTier {
@@ -93,7 +101,7 @@ impl ColdTier for FjallTier {
     }
 
     fn ingest(&self, entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>) -> Result<(), StoreError> {
-        self.follower.begins(self.growing());
+        self.follow();
         let mut ingestion = self.rows.start_ingestion().map_err(trouble)?;
         for entry in entries {
             let (key, value) = entry?;

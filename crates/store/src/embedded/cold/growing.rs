@@ -1,12 +1,11 @@
 //! Tables are synced while they grow. One of many megabytes that is synced only when it is whole fills the disk's queue, and
-//! every frame of the journal that is to be durable meanwhile waits behind it: up to 25 ms for a checkpoint, and 45 for
-//! tables that are merged.
+//! every frame of the journal that is to be durable meanwhile waits behind it, 10 to 45 ms.
 //!
 //! It is for speed alone: who writes a table syncs it in the end. So nothing here fails; what cannot be looked at is not
 //! synced early. Nor does it hide anything: Linux tells of a failed write to everybody who had the file open, so its writer
 //! hears of it however often it was told here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -35,7 +34,7 @@ impl Follower {
         Ok(Follower { begins: Some(begins), thread: Some(thread) })
     }
 
-    /// A table is about to be begun.
+    /// Tables are about to be written.
     pub fn begins(&self, growing: Growing) {
         // If one waits to be seen, the thread is about to look.
         self.begins.as_ref().and_then(|begins| begins.try_send(growing).ok());
@@ -58,7 +57,7 @@ fn follow(told: &Receiver<Growing>) {
             match told.recv_timeout(REST) {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) if growing.sync() == 0 => in_vain += 1,
-                // The next table: it was not there either when the first one was begun.
+                // The next table: it is seen as well.
                 Ok(_) | Err(RecvTimeoutError::Timeout) => in_vain = 0,
             }
         }
@@ -68,39 +67,37 @@ fn follow(told: &Receiver<Growing>) {
 /// The tables that are being written into a folder.
 pub struct Growing {
     folder: PathBuf,
-    /// Were there before.
-    whole: BTreeSet<OsString>,
-    /// How long the others were when they were synced.
-    synced: BTreeMap<OsString, u64>,
+    /// How long each was when it was seen last.
+    lengths: BTreeMap<OsString, u64>,
 }
 
 impl Growing {
-    /// To be called before a table is begun.
+    /// What changes from now on grows.
     pub fn new(folder: PathBuf) -> Growing {
-        Growing { whole: names(&folder).collect(), folder, synced: BTreeMap::new() }
+        let lengths = tables(&folder).collect();
+        Growing { folder, lengths }
     }
 
     /// Syncs tables that have grown. Says how many these are.
     pub fn sync(&mut self) -> usize {
-        let mut synced = BTreeMap::new();
+        let lengths: BTreeMap<_, _> = tables(&self.folder).collect();
         let mut grown = 0;
-        for name in names(&self.folder).filter(|name| !self.whole.contains(name)) {
-            let table = self.folder.join(&name);
-            // One that was merged away in this moment is gone.
-            let Ok(length) = fs::metadata(&table).map(|about| about.len()) else { continue };
-            if self.synced.get(&name) != Some(&length) {
-                File::open(&table).and_then(|table| table.sync_data()).ok();
+        for (name, length) in &lengths {
+            if self.lengths.get(name) != Some(length) {
+                // One that was merged away in this moment is gone.
+                File::open(self.folder.join(name)).and_then(|table| table.sync_data()).ok();
                 grown += 1;
             }
-            synced.insert(name, length);
         }
-        self.synced = synced;
+        self.lengths = lengths;
         grown
     }
 }
 
-fn names(folder: &Path) -> impl Iterator<Item = OsString> {
-    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.file_name()))
+/// The names and lengths of tables.
+fn tables(folder: &Path) -> impl Iterator<Item = (OsString, u64)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.file_name(), entry.metadata().ok()?.len())))
 }
 
 #[cfg(test)]
