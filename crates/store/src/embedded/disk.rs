@@ -3,6 +3,7 @@
 //! The seam exists so that the journal can be run on a disk that loses power, tears writes and lies about syncs,
 //! by seed ([`SimulatedDisk`]). Calls block: they are made by the writer's thread, or inline by the simulator.
 
+mod direct;
 mod folder;
 mod room;
 pub mod simulated;
@@ -59,6 +60,11 @@ pub trait DiskFile: Send + 'static {
 
     /// Writes all of the bytes. They are durable after the next sync; until then a crash may keep any part of them.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Writes all of the bytes, and says whether they are durable already: some disks do both at once, for less.
+    fn write_through(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+        self.write_at(offset, bytes).map(|()| false)
+    }
 
     /// Makes durable what was written, and the length. After an error nobody knows what is, and another
     /// sync that succeeds proves nothing: the system may have forgotten what it could not write.

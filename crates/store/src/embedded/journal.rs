@@ -285,7 +285,7 @@ impl<D: Disk> Journal<D> {
         let (sequence, active) = (self.next, self.active.as_mut().expect("there is room"));
         let (segment, offset, frame_bytes) = (&active.segment, active.end, frame.frame_bytes());
         let bytes = frame.seal(self.identity, active.stamp, sequence, offset);
-        match segment.file.write_at(offset, bytes) {
+        let is_durable = match segment.file.write_through(offset, bytes) {
             Err(cause) if is_no_space(&cause) => {
                 // Part of it may be there, of which a crash keeps some: that is no frame, and the next one lies over
                 // it. But if only the zeros behind it found no room, it is whole, and whoever opens the journal next
@@ -296,10 +296,13 @@ impl<D: Disk> Journal<D> {
                 if there != bytes[..frame_bytes] {
                     return Ok(None);
                 }
+                false
             }
             written => written.map_err(|cause| segment.failure("writing", offset, cause))?,
+        };
+        if !is_durable {
+            segment.file.sync().map_err(|cause| segment.failure("syncing", offset, cause))?;
         }
-        segment.file.sync().map_err(|cause| segment.failure("syncing", offset, cause))?;
         active.end += frame::taken_bytes(frame_bytes);
         self.supply.note_used(active.end);
         self.next = sequence.next();

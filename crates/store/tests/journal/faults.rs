@@ -91,13 +91,17 @@ fn nothing_acknowledged_is_lost_wherever_space_runs_out() {
 
 #[test]
 fn a_failed_sync_is_not_tried_again() {
-    let mut world = World::new(1);
-    let mut journal = world.reopen().expect("opened");
-    world.append(&mut journal).expect("appended");
-    world.disk.fail_at(2, Fault::Io);
-    let syncs = world.disk.calls(Call::Sync);
-    let error = world.append(&mut journal).expect_err("the sync fails");
-    assert!(error.to_string().starts_with("the journal has failed: syncing segment-"), "{error}");
-    stays_failed(&mut world, &mut journal, &error);
-    assert_eq!(world.disk.calls(Call::Sync), syncs + 1);
+    // The second disk writes and syncs at once.
+    for (seed, deed) in [(1, "syncing"), (3, "writing")] {
+        let mut world = World::new(seed);
+        let mut journal = world.reopen().expect("opened");
+        world.append(&mut journal).expect("appended");
+        world.disk.fail_at(2, Fault::Io);
+        let syncs = world.disk.calls(Call::Sync);
+        let error = world.append(&mut journal).expect_err("the sync fails");
+        let text = format!("the journal has failed: {deed} segment-");
+        assert!(error.to_string().starts_with(&text), "{error}");
+        stays_failed(&mut world, &mut journal, &error);
+        assert_eq!(world.disk.calls(Call::Sync), syncs + 1);
+    }
 }

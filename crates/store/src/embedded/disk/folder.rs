@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Disk, DiskFile, DiskRoom};
+use super::direct::{Direct, Way};
+use super::{Disk, DiskFile, DiskRoom, is_no_space};
 
 /// A folder of the file system.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct FolderDisk {
     /// Kept open to be synced and asked for free space.
     folder: Arc<File>,
     room: DiskRoom,
+    /// Past the system's cache.
+    way: Way,
 }
 
 impl FolderDisk {
@@ -23,12 +26,21 @@ impl FolderDisk {
         let path: PathBuf = path.into();
         make_durable_folder(&path)?;
         let folder = File::open(&path)?;
-        Ok(FolderDisk { path: path.into(), folder: Arc::new(folder), room: DiskRoom::default() })
+        Ok(FolderDisk {
+            path: path.into(),
+            folder: Arc::new(folder),
+            room: DiskRoom::default(),
+            way: Way::default(),
+        })
     }
 
     /// The same, with this much room.
     pub fn with_room(self, room: DiskRoom) -> FolderDisk {
         FolderDisk { room, ..self }
+    }
+
+    fn file(&self, path: &Path, file: File) -> FolderFile {
+        FolderFile { file, direct: Direct::open(path, self.way.clone()) }
     }
 }
 
@@ -55,11 +67,14 @@ impl Disk for FolderDisk {
 
     fn create(&self, name: &str) -> io::Result<FolderFile> {
         let path = self.path.join(name);
-        OpenOptions::new().read(true).write(true).create_new(true).open(path).map(FolderFile)
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        Ok(self.file(&path, file))
     }
 
     fn open(&self, name: &str) -> io::Result<FolderFile> {
-        OpenOptions::new().read(true).write(true).open(self.path.join(name)).map(FolderFile)
+        let path = self.path.join(name);
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        Ok(self.file(&path, file))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -103,23 +118,37 @@ impl Disk for FolderDisk {
 
 /// A file of the file system.
 #[derive(Debug)]
-pub struct FolderFile(File);
+pub struct FolderFile {
+    file: File,
+    /// The same file, past the system's cache, where the file system can do that.
+    direct: Option<Direct>,
+}
 
 impl DiskFile for FolderFile {
     fn len(&self) -> io::Result<u64> {
-        self.0.metadata().map(|about| about.len())
+        self.file.metadata().map(|about| about.len())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(buffer, offset)
+        self.file.read_exact_at(buffer, offset)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn write_through(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+        match self.direct.as_ref().and_then(|direct| direct.write(offset, bytes)) {
+            // Whether it was the write or its sync that found none is not known: on the usual way it is.
+            Some(Err(error)) if is_no_space(&error) => {}
+            Some(written) => return written.map(|()| true),
+            None => {}
+        }
+        self.write_at(offset, bytes).map(|()| false)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 }
 

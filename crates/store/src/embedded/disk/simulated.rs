@@ -18,7 +18,7 @@ pub use faults::{Call, Fault};
 use self::faults::Plan;
 use self::file::Contents;
 use self::names::Names;
-use super::{Disk, DiskFile};
+use super::{Disk, DiskFile, is_no_space};
 use crate::dice::Dice;
 
 /// A disk in memory. Clones share it.
@@ -35,6 +35,8 @@ struct State {
     /// Grows with each crash: what was opened before it is of no use after it.
     boot: u64,
     capacity: u64,
+    /// Some disks write and sync at once.
+    writes_through: bool,
     plan: Plan,
 }
 
@@ -48,6 +50,7 @@ impl SimulatedDisk {
             locked: BTreeSet::new(),
             boot: 0,
             capacity: u64::MAX,
+            writes_through: seed.is_multiple_of(3),
             plan: Plan::default(),
         };
         SimulatedDisk { state: Arc::new(Mutex::new(state)) }
@@ -295,6 +298,18 @@ impl DiskFile for SimulatedFile {
                 file.write(offset, &bytes[..some]);
                 Err(fault.error())
             }
+        }
+    }
+
+    fn write_through(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+        self.write_at(offset, bytes)?;
+        if !self.disk.state().writes_through {
+            return Ok(false);
+        }
+        match self.sync() {
+            // Whether it was the write or the sync that found none is not known: it is written again, as usual.
+            Err(error) if is_no_space(&error) => self.write_at(offset, bytes).map(|()| false),
+            synced => synced.map(|()| true),
         }
     }
 
