@@ -37,6 +37,9 @@ pub struct Limits {
     /// So many changes are worth a record of their own. Of twice as many, those of half of the partitions are recorded, and
     /// while that is under way those of the others.
     pub half_batch_min: usize,
+    /// An attempt that has run for so long is noted, so that a new owner knows of it. Most are over before that, and need no
+    /// more than the record of their end.
+    pub unnoted_max: Duration,
     /// How long a task waits for a handler that was refused by its node.
     pub redeliver_after: Duration,
     /// A task that was running at this many failures of its partition in a row is set aside.
@@ -84,6 +87,7 @@ impl Default for Limits {
             breaker_rest: Duration::from_secs(5),
             left_per_mark: 4_096,
             half_batch_min: 256,
+            unnoted_max: Duration::from_millis(10),
             redeliver_after: Duration::from_secs(5),
             crashes_max: 3,
             past_grace: Duration::from_secs(10),

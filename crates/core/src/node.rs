@@ -269,6 +269,17 @@ impl Node {
         engine.is_some_and(|engine| engine.may_begin(now, token))
     }
 
+    /// What has begun is put on record with the next batch, also what began just now.
+    pub fn note_all_begun(&mut self) {
+        let partitions: Vec<PartitionId> = self.fences().map(|fence| fence.partition).collect();
+        for partition in partitions {
+            if let Some(engine) = self.engines.get_mut(partition) {
+                engine.note_all_begun();
+                self.engines.has_handled(partition);
+            }
+        }
+    }
+
     /// How many tasks are held in memory.
     pub fn loaded(&self) -> usize {
         self.engines.iter().map(Engine::loaded).sum()

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::entry::{Entry, Phase, Slot};
 use super::{After, Engine};
-use crate::change::Change;
 use crate::message::{Attempt, Effect, Offer, Outcome, Token};
 use crate::task::{Begun, Obstacle, Target, Task};
 use crate::time::{Now, Timestamp};
@@ -79,7 +78,7 @@ impl Engine {
             self.changes.push(change);
             self.after.push(After::Start(slot));
         } else {
-            self.began.push(slot);
+            self.has_begun(now, slot, token);
             self.begin(slot, out);
         }
     }
@@ -132,30 +131,6 @@ impl Engine {
         let slot = self.entries.find(offer.key.seq).expect("an offer is withdrawn when its task leaves");
         self.note_refused(obstacle);
         self.park(now, slot, obstacle, out);
-    }
-
-    /// Attempts that began since the last batch and still run are noted in this one. Nobody waits for it.
-    pub(super) fn note_begun_attempts(&mut self) {
-        let mut began = std::mem::take(&mut self.began);
-        for slot in began.drain(..) {
-            if self.entries.get(slot).is_some_and(|entry| entry.token().is_some()) {
-                let change = self.begun_change(slot);
-                self.changes.push(change);
-            }
-        }
-        self.began = began;
-    }
-
-    pub(super) fn begun_change(&self, slot: Slot) -> Change {
-        let task = &self.entries[slot].task;
-        let begun = task.begun.expect("a running task has begun");
-        Change::Began {
-            id: task.id,
-            place: task.place(),
-            attempts: task.attempts,
-            crashes: task.crashes,
-            begun,
-        }
     }
 
     /// Takes a task out of whatever it waits in. The caller says what it does next.

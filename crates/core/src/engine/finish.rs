@@ -29,6 +29,7 @@ impl Engine {
                     return self.set_aside(now, slot, Some(token), out);
                 }
                 self.finish(now, slot, token, outcome, out);
+                self.note_what_lasts(now);
             }
             Phase::Settling(Some(settling)) if settling == token => {}
             _ => out.push(Effect::ForgetAttempt(token)),

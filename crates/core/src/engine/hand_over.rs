@@ -1,5 +1,6 @@
 //! A partition changes hands: what still runs is put on record before it goes, and waited for after it came.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::entry::{Entries, Phase, Slot};
@@ -82,6 +83,7 @@ impl Engine {
             deferred: Default::default(),
             changes: Vec::new(),
             after: Vec::new(),
+            just_begun: VecDeque::new(),
             began: Vec::new(),
             in_flight: None,
             unrecorded_from: next_seq,
@@ -149,6 +151,7 @@ impl Engine {
             let change = self.begun_change(slot);
             self.changes.push(change);
         }
+        self.just_begun.clear();
         self.began.clear();
     }
 

@@ -16,6 +16,7 @@ impl Engine {
             return out.push(Effect::Answer(no, Answer::Late));
         }
         self.lease_touched(now, token, more);
+        self.note_now(token);
         let nothing_is_left = self.changes.is_empty() && self.began.is_empty();
         match &mut self.in_flight {
             None if nothing_is_left => out.push(Effect::Answer(no, Answer::Prolonged)),

@@ -12,6 +12,7 @@
 mod accept;
 mod admit;
 mod amend;
+mod begun;
 mod deferred;
 mod dispatch;
 mod entry;
@@ -25,7 +26,7 @@ mod reads;
 mod refuse;
 mod window;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,6 +41,7 @@ use crate::time::{BootTime, Now, Timestamp, Wake};
 use crate::wheel::Wheel;
 
 use admit::Creation;
+use begun::JustBegun;
 use deferred::{Awaited, Deferred};
 use entry::{Entries, Slot};
 use park::{Hold, Unparking};
@@ -103,7 +105,9 @@ pub struct Engine {
 
     changes: Vec<Change>,
     after: Vec<After>,
-    /// Attempts that began since the last batch: recorded if they still run when the next one is cut.
+    /// Attempts that began a moment ago, in that order. Those that are over are forgotten when the ones before them are.
+    just_begun: VecDeque<JustBegun>,
+    /// Attempts that are to be noted: recorded if they still run when the next batch is cut.
     began: Vec<Slot>,
     /// What waits for the batch in flight.
     in_flight: Option<Vec<After>>,
@@ -220,7 +224,7 @@ impl Engine {
         }
         let boot = self.leases.wake_at().map(|at| BootTime::from_micros(at.as_micros() as u64));
         let wake = Wake { wall: self.wheel.wake_at(), boot }.or(self.windows.wake_at());
-        wake.or(Wake { wall: self.first_deadline(), boot: None })
+        wake.or(Wake { wall: self.first_deadline(), boot: self.next_to_note() })
     }
 
     /// How many tasks are held in memory.
@@ -327,6 +331,7 @@ impl Engine {
             return;
         }
         self.expire_leases(now, out);
+        self.note_what_lasts(now);
         self.load_due_windows(now, out);
         self.expire_overdue(now, out);
         self.wake_due_tasks(now, out);

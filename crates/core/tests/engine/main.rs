@@ -1,6 +1,7 @@
 //! The engine, the gate and the node around them, by scripts: what goes in, and what must come out.
 
 mod amend;
+mod begins;
 mod blocked;
 mod cancel;
 mod expiry;

@@ -6,7 +6,7 @@ use crate::script::World;
 
 const SETTINGS: [&str; 4] = [
     "limits window_max=2 loaded_max=8 behind_max=1 parked_page=2 look_ahead=10 destination_waiting_max=1 half_batch_min=1 \
-     destination_running_max=1 breaker_failures=2 crashes_max=1000 running_max=3 left_per_mark=2",
+     destination_running_max=1 breaker_failures=2 crashes_max=1000 running_max=3 left_per_mark=2 unnoted_max=2",
     "queue q attempts=3 retry=3,9",
     "queue p attempts=3 retry=3,9 dead_letter exclusive run_now",
     "receivers h",

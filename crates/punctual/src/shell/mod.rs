@@ -219,6 +219,7 @@ impl<S: Store> Shell<S> {
             self.ask_about_overdue(now);
             self.node.advance(now, &mut self.effects);
             self.serve_workers(now);
+            self.note_for_quiet();
             self.act(now);
             self.prune(now);
             self.tell_when_quiet(now);

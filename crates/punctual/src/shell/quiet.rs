@@ -18,6 +18,13 @@ impl<S: Store> Shell<S> {
         }
     }
 
+    /// Whoever waits for quiet relies on it that everything is on record, also what workers were given just now.
+    pub(super) fn note_for_quiet(&mut self) {
+        if !self.awaiting_quiet.is_empty() {
+            self.node.note_all_begun();
+        }
+    }
+
     fn is_quiet(&self, now: Now) -> bool {
         let is_idle = self.calls.is_empty() && self.commands.is_empty() && self.effects.is_empty();
         let runs_here = || self.node.live_tokens().into_iter().any(|token| !self.workers.have(token));

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use punctual::{Change, EmbeddedStore, FolderOptions, Job, NewTask, Note, Observer, Scheduler};
+use punctual::clock::{Clock, VirtualClock};
+use punctual::{
+    Change, EmbeddedStore, FolderOptions, Job, NewTask, Note, Observer, Report, Scheduler, Timestamp,
+};
 use punctual_store::embedded::Bounds;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -146,5 +149,31 @@ async fn callers_who_ask_at_once_share_frames() {
     let frames = store.journal_written().frames - before;
     println!("frames: {frames} for {} calls of {CALLERS} callers, at most {FRAMES_MAX}", CALLERS * EACH);
     assert!(frames <= FRAMES_MAX, "{frames} frames");
+    scheduler.stop(Duration::from_secs(5)).await.expect("it stops");
+}
+
+/// What a worker holds for a moment is written down when it is there and when it is done, and not in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_a_worker_soon_acknowledges_is_one_frame_more() {
+    const TASKS: u64 = 100;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = EmbeddedStore::open(folder.path()).await.expect("it opens");
+    // Whether it is a moment is not to depend on how busy this machine is.
+    let clock = VirtualClock::at(Timestamp::from_secs(1_800_000_000));
+    let builder = Scheduler::builder().clock(Clock::of_tests(clock.clone()));
+    let scheduler = builder.start(store.clone()).await.expect("it starts");
+    // What was due when the store was opened may have brought an earlier owner down, and is written down first.
+    clock.advance_to(clock.wall() + Duration::from_secs(1));
+    scheduler.schedule(NewTask::for_worker()).await.expect("accepted");
+    let before = store.journal_written().frames;
+    for _ in 0..TASKS {
+        let held =
+            scheduler.reserve("default", 1, Duration::from_secs(5), None).await.expect("reserved").remove(0);
+        scheduler.report(held.token, Report::Done("1".into())).await.expect("it is held");
+        scheduler.schedule(NewTask::for_worker()).await.expect("accepted");
+    }
+    let frames = store.journal_written().frames - before;
+    println!("frames: {frames} for {TASKS} tasks that were made, reserved and acknowledged one by one");
+    assert!(frames <= 2 * TASKS + 10, "{frames} frames");
     scheduler.stop(Duration::from_secs(5)).await.expect("it stops");
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::clock::Clock;
+use punctual::clock::{Clock, VirtualClock};
 use punctual::shell::{Command, Parts, Reserve, Shell};
 use punctual::{
     EndState, Error, Handlers, NewTask, OnConflict, OnExhausted, QueueSettings, Report, Reserved,
-    RetryPolicy, Store, TaskId, TaskState,
+    RetryPolicy, Scheduler, Store, TaskId, TaskState, Timestamp,
 };
 use punctual_core::{Answer, Ask, BootTime, Draft, Priority, QueueId, Route, Settings, Spec, Target};
 use punctual_store::faulty::{Call, Fate};
@@ -242,6 +242,22 @@ async fn what_a_worker_holds_survives_the_loss_of_its_owner() {
     notes.until(|seen| *seen == Seen::Began(id)).await;
     // As after a crash: the first hears nothing of it.
     let scheduler = world.start(world.builder()).await;
+    assert_eq!(reserve(&scheduler, 1).await, [], "its worker still has it");
+    scheduler.report(reserved.token, Report::Done("1".into())).await.unwrap();
+    assert_eq!(state(&scheduler, id).await, TaskState::Succeeded);
+}
+
+#[tokio::test]
+async fn what_is_quiet_has_on_record_what_workers_were_given() {
+    // A clock that stands still would never come to the moment at which it is noted.
+    let world = World::new();
+    let clock = Clock::of_tests(VirtualClock::at(Timestamp::from_secs(1_800_000_000)));
+    let lost = world.start(Scheduler::builder().clock(clock.clone())).await;
+    let id = id_of(&lost, job().timeout(secs(60))).await;
+    let reserved = reserve(&lost, 1).await.remove(0);
+    lost.quiet().await.unwrap();
+    // As after a crash.
+    let scheduler = world.start(Scheduler::builder().clock(clock)).await;
     assert_eq!(reserve(&scheduler, 1).await, [], "its worker still has it");
     scheduler.report(reserved.token, Report::Done("1".into())).await.unwrap();
     assert_eq!(state(&scheduler, id).await, TaskState::Succeeded);

@@ -13,7 +13,11 @@ use crate::delivery::Delivery;
 pub fn task(view: &TaskView, queue: &str, full: bool) -> Option<wire::Task> {
     let state = state(view.state());
     match &view.found {
-        Found::Live(live) => Some(live_task(live, state, queue, full)),
+        Found::Live(live) => {
+            // That the one that runs has begun may not be on record yet.
+            let attempts = live.attempts.max(view.running.unwrap_or_default());
+            Some(wire::Task { attempts, ..live_task(live, state, queue, full) })
+        }
         Found::Ended(ended) => Some(ended_task(ended, state, queue, full)),
         Found::Forgotten { .. } => None,
     }

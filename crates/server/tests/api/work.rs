@@ -22,7 +22,9 @@ async fn a_worker_reserves_touches_and_acknowledges() {
     assert_eq!((got.len(), got[0].id.as_str()), (1, made.task.id.as_str()));
     assert_eq!((got[0].payload.as_ref().unwrap().text(), got[0].attempt), ("7", 1));
     let (id, token) = (got[0].id.as_str(), got[0].token.as_str());
-    assert_eq!(world.client.task(id).await.unwrap().state, State::Reserved);
+    let held = world.client.task(id).await.unwrap();
+    // It counts from the first moment, before it is on record.
+    assert_eq!((held.state, held.attempts), (State::Reserved, 1));
     world.client.touch(id, &Touch { token: token.to_owned(), ttr: Some(secs(90).into()) }).await.unwrap();
     assert_eq!(world.client.ack(id, &ack(token)).await.unwrap().state, State::Succeeded);
     let result = world.client.result(id, secs(0)).await.unwrap();
@@ -152,7 +154,9 @@ async fn a_batch_of_reports_is_for_tasks_of_its_queue_only() {
             assert!(problem["detail"].as_str().unwrap().contains("in the queue q,"), "{problem}");
         }
     }
-    assert_eq!(world.client.task(id).await.unwrap().state, State::Reserved);
+    let held = world.client.task(id).await.unwrap();
+    // It counts from the first moment, before it is on record.
+    assert_eq!((held.state, held.attempts), (State::Reserved, 1));
     assert_eq!(world.client.ack(id, &ack(token)).await.unwrap().state, State::Succeeded);
 }
 

@@ -23,6 +23,7 @@ impl Rules {
         let limits = Limits {
             look_ahead: duration("300"),
             breaker_rest: duration("5"),
+            unnoted_max: Duration::ZERO,
             redeliver_after: duration("5"),
             past_grace: duration("10"),
             ..Limits::default()
@@ -90,6 +91,7 @@ impl Rules {
                 "strangers_running_max" => limits.strangers_running_max = count() as u32,
                 "breaker_failures" => limits.breaker_failures = count() as u32,
                 "breaker_rest" => limits.breaker_rest = duration(value),
+                "unnoted_max" => limits.unnoted_max = duration(value),
                 "redeliver_after" => limits.redeliver_after = duration(value),
                 "crashes_max" => limits.crashes_max = count() as u16,
                 "half_batch_min" => limits.half_batch_min = count(),
