@@ -18,7 +18,8 @@ pub(super) struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     body: Vec<u8>,
-    truncated: bool,
+    /// There was more, which was not read.
+    pub truncated: bool,
 }
 
 /// What a task keeps of an answer that means success.

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod answers;
+mod connections;
 mod limits;
 mod proxy;
 mod requests;
