@@ -38,18 +38,28 @@ pub async fn run(bench: &mut Bench<'_>) {
     }
     let urls: Vec<String> = hosts.iter().map(|host| format!("http://{host}/")).collect();
     let served = bench.punctual("calls").await;
-    let (calls, mut ours, mut bare) = (bench.options.tasks.next_multiple_of(FILL), vec![], vec![]);
+    let calls = bench.options.tasks.next_multiple_of(FILL);
+    let (mut ours, mut bare, mut bare_with_headers) = (vec![], vec![], vec![]);
     for round in 1..=bench.options.rounds {
         bench.tell(&format!("calls, round {round}"));
-        let mut command = own_program();
-        command.args(["bare-caller", "--urls", &urls.join(","), "--body", BODY]);
-        command.args(["--calls", &calls.to_string(), "--at-once", &AT_ONCE.to_string()]);
-        bare.push(printed(command).await.trim().parse().expect("it prints a number"));
+        bare.push(bare_rate(&urls, calls, &[]).await);
+        bare_with_headers.push(bare_rate(&urls, calls, &["--with-headers"]).await);
         ours.push(punctual(served.address, &urls, calls, &counted).await);
     }
-    bench.note(Row::beside_limit("calls that wait in a paused queue", &ours, &bare, "≥ 0.5 of the limit"));
+    let name = "calls that wait in a paused queue";
+    bench.note(Row::beside_limit(name, &ours, &bare_with_headers, "≥ 0.5 of the limit"));
+    let name = "the same, beside calls without headers";
+    bench.note(Row::beside_limit(name, &ours, &bare, ""));
     drop(served);
     clean(&bench.folder.join("calls"));
+}
+
+/// How many calls a bare client makes in a second.
+async fn bare_rate(urls: &[String], calls: usize, flags: &[&str]) -> f64 {
+    let mut command = own_program();
+    command.args(["bare-caller", "--urls", &urls.join(","), "--body", BODY]).args(flags);
+    command.args(["--calls", &calls.to_string(), "--at-once", &AT_ONCE.to_string()]);
+    printed(command).await.trim().parse().expect("it prints a number")
 }
 
 async fn target(counted: Arc<Counted>) -> SocketAddr {
