@@ -22,10 +22,13 @@ impl<S: Store> Shell<S> {
     /// Carries effects out in order, then records what changed, for all partitions or for half of them.
     pub(super) fn act(&mut self, now: Now) {
         let mut effects = std::mem::take(&mut self.effects);
-        for (fence, effect) in effects.drain(..) {
-            self.carry_out(now, fence, effect);
+        while !effects.is_empty() {
+            for (fence, effect) in effects.drain(..) {
+                self.carry_out(now, fence, effect);
+            }
+            // Some cause others, as when a worker has gone away that a task was to be given to.
+            std::mem::swap(&mut effects, &mut self.effects);
         }
-        self.effects = effects;
         self.runners.begin(&mut self.starting);
         if self.full_until.is_some_and(|until| now.boot < until) {
             return;

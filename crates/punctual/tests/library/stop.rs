@@ -135,3 +135,25 @@ async fn a_stop_does_not_wait_for_a_store_that_is_away() {
     scheduler.stop(secs(5)).await.unwrap();
     assert!(world.now().since(begun) <= secs(5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ends_when_a_worker_went_away_before_it_was_given_a_task() {
+    // The task was taken back while others were being carried out, and what followed from that was thrown away: the
+    // partitions in which nothing ran were never released, and the stop never ended.
+    let (world, script) = (World::new(), Script::default());
+    let hang = |_: Job<()>| std::future::pending::<Result<(), Failure>>();
+    let builder = world.builder().handler("hang", hang);
+    let scheduler = builder.start(script.store(world.store.clone())).await.unwrap();
+    id_of(&scheduler, NewTask::new("hang")).await;
+    id_of(&scheduler, NewTask::for_worker().queue("work").lane("x")).await;
+    pass(secs(1)).await;
+    // A lane's task is given when that is on record: just when the stop has waited long enough for what runs.
+    script.then_late(Call::Record, secs(5));
+    let begun = world.now();
+    let worker = scheduler.clone();
+    let reserving = tokio::spawn(async move { worker.reserve("work", 1, secs(0), None).await });
+    pass(Duration::from_millis(1)).await;
+    reserving.abort();
+    let stopping = scheduler.stop(secs(5) - world.now().since(begun));
+    tokio::time::timeout(secs(60), stopping).await.expect("it ends").unwrap();
+}
