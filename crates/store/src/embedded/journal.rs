@@ -287,16 +287,10 @@ impl<D: Disk> Journal<D> {
         let bytes = frame.seal(self.identity, active.stamp, sequence, offset);
         let is_durable = match segment.file.write_through(offset, bytes) {
             Err(cause) if is_no_space(&cause) => {
-                // Part of it may be there, of which a crash keeps some: that is no frame, and the next one lies over
-                // it. But if only the zeros behind it found no room, it is whole, and whoever opens the journal next
-                // would take it for written. So it is.
-                let mut there = vec![0; frame_bytes];
-                let read = segment.file.read_at(offset, &mut there);
-                read.map_err(|cause| segment.failure("reading", offset, cause))?;
-                if there != bytes[..frame_bytes] {
-                    return Ok(None);
+                match segment.write_what_is_there(offset, &bytes[..frame_bytes])? {
+                    true => false,
+                    false => return Ok(None),
                 }
-                false
             }
             written => written.map_err(|cause| segment.failure("writing", offset, cause))?,
         };

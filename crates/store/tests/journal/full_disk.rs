@@ -5,7 +5,7 @@ use punctual_store::embedded::disk::simulated::{Call, Fault};
 use punctual_store::embedded::frame::Sequence;
 use punctual_store::embedded::journal::{AppendError, Class, Journal};
 
-use crate::world::{OPTIONS, append, open};
+use crate::world::{OPTIONS, World, append, open};
 
 const HALF_A_SEGMENT: usize = 6_000;
 
@@ -99,6 +99,24 @@ fn space_that_runs_out_while_a_segment_is_made_leaves_nothing_behind() {
         assert!(matches!(refused, Err(AppendError::Full)), "call {nth}: {refused:?}");
         assert_eq!(disk.used_bytes(), used, "call {nth}");
         append(&mut journal, Class::New, &[vec![0; 11_000]]).expect("there is room again");
+    }
+}
+
+/// Written past the cache a frame can be there and not be durable, because its sync found no room. If then the usual way
+/// finds none either, nothing of the frame waits to be synced, and a sync that succeeds proves nothing.
+#[test]
+fn a_frame_that_found_no_room_on_either_way_is_durable_or_refused() {
+    for seed in (3..600).step_by(3) {
+        let mut world = World::new(seed);
+        let mut journal = world.reopen().expect("opened");
+        world.append(&mut journal).expect("appended");
+        // The write is done, its sync finds no room, and neither does the write on the usual way.
+        world.disk.fail_at(2, Fault::NoSpace);
+        world.disk.fail_at(3, Fault::NoSpace);
+        world.append(&mut journal).ok();
+        drop(journal);
+        world.disk.crash_keeping(|_| false);
+        world.reopen().expect("what was acknowledged is there");
     }
 }
 

@@ -18,6 +18,10 @@ const PAGE: usize = 4096;
 /// More than this at once goes the usual way: the memory for it would be kept.
 const BYTES_MAX: usize = 1 << 20;
 
+/// ext4 and XFS, as `statfs` numbers them. Others take such a write and leave it to somebody else to make it durable, as shares
+/// of other machines do, or take it into the cache after all.
+const KNOWN: [i128; 2] = [0xef53, 0x5846_5342];
+
 /// What all files of a disk share. Clones are the same.
 #[derive(Clone, Default, Debug)]
 pub struct Way(Arc<Shared>);
@@ -38,12 +42,13 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Opens it; `None` where the file system cannot do that.
+    /// Opens it; `None` where the file system cannot do that, or is none of those that are known to keep what it promises.
     pub fn open(path: &Path, way: Way) -> Option<Direct> {
         let flags = rustix::fs::OFlags::DIRECT | rustix::fs::OFlags::DSYNC;
         let flags = i32::try_from(flags.bits()).ok()?;
         let file = OpenOptions::new().write(true).custom_flags(flags).open(path).ok()?;
-        Some(Direct { file, way })
+        let kind = i128::from(rustix::fs::fstatfs(&file).ok()?.f_type);
+        KNOWN.contains(&kind).then_some(Direct { file, way })
     }
 
     /// Writes whole sectors, durably. `None`: this is nothing for it, and is to be written as usual, all of it.

@@ -11,6 +11,7 @@ mod names;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use faults::{Call, Fault};
@@ -18,7 +19,7 @@ pub use faults::{Call, Fault};
 use self::faults::Plan;
 use self::file::Contents;
 use self::names::Names;
-use super::{Disk, DiskFile, is_no_space};
+use super::{Disk, DiskFile, SECTOR, is_no_space};
 use crate::dice::Dice;
 
 /// A disk in memory. Clones share it.
@@ -306,7 +307,9 @@ impl DiskFile for SimulatedFile {
         if !self.disk.state().writes_through {
             return Ok(false);
         }
-        match self.sync() {
+        // No more than what was written, as real ones: what else waits to be synced goes on waiting.
+        let from = usize::try_from(offset).expect("a simulated file is small");
+        match self.sync_some(&(from / SECTOR..(from + bytes.len()).div_ceil(SECTOR))) {
             // Whether it was the write or the sync that found none is not known: it is written again, as usual.
             Err(error) if is_no_space(&error) => self.write_at(offset, bytes).map(|()| false),
             synced => synced.map(|()| true),
@@ -314,13 +317,19 @@ impl DiskFile for SimulatedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.sync_some(&file::ALL)
+    }
+}
+
+impl SimulatedFile {
+    fn sync_some(&self, sectors: &Range<usize>) -> io::Result<()> {
         let state = &mut *self.disk.state();
         match state.begin(Call::Sync)? {
-            None => state.file(self.file, self.boot)?.sync(),
+            None => state.file(self.file, self.boot)?.sync(sectors),
             Some(Fault::Crash) => return Err(Fault::Crash.error()),
             Some(fault) => {
                 let mut dice = state.dice.clone();
-                state.file(self.file, self.boot)?.fail_to_sync(|| dice.chance(500));
+                state.file(self.file, self.boot)?.fail_to_sync(sectors, || dice.chance(500));
                 state.dice = dice;
                 return Err(fault.error());
             }

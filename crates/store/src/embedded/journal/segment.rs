@@ -40,6 +40,22 @@ impl<F> Segment<F> {
     }
 }
 
+impl<F: DiskFile> Segment<F> {
+    /// A write found no room. Part of it may be there, of which a crash keeps some: that is no frame, and the next one
+    /// lies over it. But if only the zeros behind it found no room, or its sync when it was written past the cache, the
+    /// frame is whole, and whoever opens the journal next would take it for written. So it is: written again, because a
+    /// sync that succeeds proves nothing of what does not wait for it.
+    pub fn write_what_is_there(&self, offset: u64, frame: &[u8]) -> Result<bool, Failure> {
+        let mut there = vec![0; frame.len()];
+        self.file.read_at(offset, &mut there).map_err(|cause| self.failure("reading", offset, cause))?;
+        if there != frame {
+            return Ok(false);
+        }
+        self.file.write_at(offset, frame).map_err(|cause| self.failure("writing", offset, cause))?;
+        Ok(true)
+    }
+}
+
 /// What a file's name says it is.
 pub(super) enum Named {
     Segment(u64),

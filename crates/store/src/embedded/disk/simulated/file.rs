@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 
 use super::super::SECTOR;
+
+/// The sectors of a file, however long it is.
+pub(super) const ALL: Range<usize> = 0..usize::MAX;
 
 #[derive(Default)]
 pub(super) struct Contents {
@@ -43,15 +47,14 @@ impl Contents {
         self.unsynced.extend(from.min(old_end) / SECTOR..end.div_ceil(SECTOR));
     }
 
-    pub fn sync(&mut self) {
-        for sector in std::mem::take(&mut self.unsynced) {
-            self.keep(sector);
-        }
+    pub fn sync(&mut self, sectors: &Range<usize>) {
+        self.fail_to_sync(sectors, || true);
     }
 
-    /// Some sectors are written, the others forgotten: what is seen stays, and no later sync writes it.
-    pub fn fail_to_sync(&mut self, mut is_written: impl FnMut() -> bool) {
-        for sector in std::mem::take(&mut self.unsynced) {
+    /// Some sectors of these are written, the others forgotten: what is seen stays, and no later sync writes it.
+    pub fn fail_to_sync(&mut self, sectors: &Range<usize>, mut is_written: impl FnMut() -> bool) {
+        let unsynced: Vec<usize> = self.unsynced.extract_if(sectors.clone(), |_| true).collect();
+        for sector in unsynced {
             if is_written() {
                 self.keep(sector);
             }
@@ -59,7 +62,7 @@ impl Contents {
     }
 
     pub fn crash(&mut self, is_written: impl FnMut() -> bool) {
-        self.fail_to_sync(is_written);
+        self.fail_to_sync(&ALL, is_written);
         self.seen.clone_from(&self.durable);
     }
 
