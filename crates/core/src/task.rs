@@ -164,7 +164,7 @@ pub struct Task {
     pub parked: Option<Obstacle>,
     /// Why it waits.
     pub state: WaitState,
-    /// How many attempts have begun. Never falls, so that no two attempts share a number.
+    /// How many attempts have begun, as far as it is on record. Never falls, so that no two attempts of an epoch share a number.
     pub attempts: u32,
     /// How many of them do not count: interrupted, without a receiver, or before a user's retry.
     pub forgiven: u32,

@@ -18,8 +18,7 @@ pub(super) struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     body: Vec<u8>,
-    /// There was more, which was not read.
-    pub truncated: bool,
+    truncated: bool,
 }
 
 /// What a task keeps of an answer that means success.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
-use hyper::client::conn::http1;
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use punctual::clock::Clock;
 use punctual::system_time;
 use punctual_core::{Attempt, Outcome};
@@ -21,8 +22,7 @@ use tokio_rustls::TlsConnector;
 
 use super::answer::Answer;
 use super::check::Place;
-use super::connector::{self, Connector, Resolve, SystemResolver, io_text};
-use super::pool::{self, Broken, Pool};
+use super::connector::{ConnectError, Connector, Parts, Resolve, SystemResolver, io_text};
 use super::request::build;
 use super::rules::{QueueRules, Verdict};
 use super::{Call, Guard, Proxy};
@@ -87,7 +87,7 @@ impl CallerOptions {
 pub struct Caller(Arc<Inner>);
 
 struct Inner {
-    pool: Pool,
+    client: Client<Connector, Full<Bytes>>,
     clock: Clock,
     body_max: usize,
     result_max: usize,
@@ -100,7 +100,7 @@ impl Caller {
         let roots = roots(&options);
         let roots_known = roots.len();
         let (header_bytes_max, header_count_max) = options.answer_headers_max;
-        let connector = Connector::new(connector::Parts {
+        let connector = Connector::new(Parts {
             guard: options.guard,
             proxy: options.proxy,
             resolver: options.resolver,
@@ -108,21 +108,19 @@ impl Caller {
             resolve_timeout: options.resolve_timeout,
             connect_timeout: options.connect_timeout,
         });
-        let mut http = http1::Builder::new();
-        http.max_buf_size(header_bytes_max);
+        let mut client = Client::builder(TokioExecutor::new());
+        client
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(options.idle_timeout)
+            .pool_max_idle_per_host(options.idle_max)
+            .http1_max_buf_size(header_bytes_max);
         // Told its own number, hyper would clear room for so many with every answer.
         if header_count_max != HYPERS_HEADERS_MAX {
-            http.max_headers(header_count_max);
+            client.http1_max_headers(header_count_max);
         }
-        let pool = Pool::new(pool::Parts {
-            connector,
-            http,
-            clock: options.clock.clone(),
-            idle_timeout: options.idle_timeout,
-            idle_max: options.idle_max,
-        });
+        let client = client.build(connector);
         Caller(Arc::new(Inner {
-            pool,
+            client,
             clock: options.clock,
             body_max: options.body_max,
             result_max: options.result_max,
@@ -172,10 +170,15 @@ impl Inner {
         limit: Duration,
     ) -> Result<Answer, String> {
         let mut status = None;
-        let calling = self.pool.call(request, self.body_max, &mut status);
-        let answered = timeout(limit, calling).await;
+        let answered = timeout(limit, async {
+            let response = self.client.request(request).await.map_err(|error| explained(&error, &host))?;
+            status = Some(response.status());
+            let read = Answer::read(response, self.body_max).await;
+            read.map_err(|error| format!("the answer from {host} broke off: {}", root(&error)))
+        })
+        .await;
         match (answered, status) {
-            (Ok(answered), _) => answered.map_err(|broken| explained(&broken, &host)),
+            (Ok(answered), _) => answered,
             (Err(_), None) => Err(format!("no answer from {host} within {limit:?}")),
             (Err(_), Some(status)) => {
                 Err(format!("HTTP {} from {host}, but no end of its body within {limit:?}", status.as_u16()))
@@ -219,21 +222,20 @@ fn tls(roots: RootCertStore) -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// Why there was no answer, or no whole one, for people.
-fn explained(broken: &Broken, host: &impl Display) -> String {
-    match broken {
-        Broken::NotConnected(error) => error.to_string(),
-        Broken::BrokeOff(error) => format!("the answer from {host} broke off: {}", root(error)),
-        Broken::NoAnswer(error) if error.is_incomplete_message() => {
+/// Why there was no answer, for people.
+fn explained(error: &legacy::Error, host: &impl Display) -> String {
+    if let Some(error) = find::<ConnectError>(error) {
+        return error.to_string();
+    }
+    match find::<hyper::Error>(error) {
+        Some(error) if error.is_incomplete_message() => {
             format!("{host} closed the connection before it answered")
         }
-        Broken::NoAnswer(error) if error.is_parse_too_large() => {
+        Some(error) if error.is_parse_too_large() => {
             format!("the headers of the answer from {host} are too large")
         }
-        Broken::NoAnswer(error) if error.is_parse() => {
-            format!("what {host} answered is not HTTP: {}", root(error))
-        }
-        Broken::NoAnswer(error) => format!("the connection to {host} broke: {}", root(error)),
+        Some(error) if error.is_parse() => format!("what {host} answered is not HTTP: {}", root(error)),
+        _ => format!("the connection to {host} broke: {}", root(error)),
     }
 }
 

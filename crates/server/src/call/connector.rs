@@ -9,15 +9,18 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
+use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tower_service::Service;
 use url::Host;
 
 use super::guard::{Blocked, Guard};
@@ -110,10 +113,20 @@ impl Connector {
     pub fn new(parts: Parts) -> Connector {
         Connector(Arc::new(parts))
     }
+}
 
-    /// A connection to whom this URL names.
-    pub async fn connect(&self, uri: &Uri) -> Result<Stream, ConnectError> {
-        self.0.connect(uri).await
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<Stream>, ConnectError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let parts = self.0.clone();
+        Box::pin(async move { parts.connect(&uri).await.map(TokioIo::new) })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Calls over HTTP: what is to be called, whether that may be, and what the answer means.
 //!
 //! ```text
-//! Call ── check ──▶ kept with the task ──▶ Caller::run ──▶ request ─▶ pool ─▶ rules ─▶ Outcome
-//!   (when it is made)                      (each attempt)         (connector: guard)
+//! Call ── check ──▶ kept with the task ──▶ Caller::run ──▶ request ─▶ connector ─▶ rules ─▶ Outcome
+//!   (when it is made)                      (each attempt)              (guard)
 //! ```
 //!
 //! Addresses are judged twice: when the task is made, as far as the URL tells, so that a mistake is told to whoever
@@ -17,7 +17,6 @@ mod check;
 mod connector;
 mod guard;
 mod plain;
-mod pool;
 mod proxy;
 mod request;
 mod rules;

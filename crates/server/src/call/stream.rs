@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -16,10 +17,9 @@ pub(super) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Stream {
-    /// Whether whole URLs are said over it.
-    pub fn is_proxied(&self) -> bool {
-        matches!(self, Stream::Proxied(_))
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new().proxy(matches!(self, Stream::Proxied(_)))
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::any;
 use futures_util::poll;
-use punctual::clock::{Clock, VirtualClock};
 use punctual_server::call::{Call, Caller, CallerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Barrier, mpsc};
@@ -79,46 +78,6 @@ async fn a_connection_that_turns_out_to_be_closed_gives_the_request_back() {
     while poll!(pin!(tokio::task::coop::consume_budget())).is_ready() {}
     result(outcome(&caller, attempt(), get(server.url("/"))).await);
     assert_eq!(server.connections(), 2);
-}
-
-#[tokio::test]
-async fn a_connection_that_has_been_idle_for_too_long_is_not_used() {
-    // Whoever looks for them comes by only now and then; servers are quicker.
-    let (server, idle_timeout) =
-        (serve(Router::new().route("/", any(|| async { "ok" }))).await, Duration::from_secs(3600));
-    let clock = VirtualClock::at(Clock::system().now().wall);
-    let options = CallerOptions { idle_timeout, clock: Clock::of_tests(clock.clone()), ..options() };
-    let caller = Caller::new(options);
-    for (pause, connections) in [(0, 1), (3_599, 1), (3_600, 2)] {
-        clock.advance_to(clock.wall() + Duration::from_secs(pause));
-        result(outcome(&caller, attempt(), get(server.url("/"))).await);
-        assert_eq!(server.connections(), connections, "after {pause} s");
-    }
-}
-
-#[tokio::test]
-async fn a_server_that_answers_early_is_told_the_rest() {
-    const LONG: usize = 8 << 20;
-    let (tell, mut heard) = mpsc::channel(1);
-    let server = serve_raw(move |mut connection| {
-        let tell = tell.clone();
-        async move {
-            connection.write_all(OK).await.unwrap();
-            let mut bytes = 0;
-            let mut room = vec![0; 64 * 1024];
-            while bytes < LONG {
-                match connection.read(&mut room).await.unwrap() {
-                    0 => break,
-                    more => bytes += more,
-                }
-            }
-            tell.send(bytes).await.unwrap();
-        }
-    })
-    .await;
-    let call = Call { body: Some(vec![b'x'; LONG].into()), ..Call::post(server.url("/")) };
-    drop(outcome(&caller(), attempt(), call).await);
-    assert!(heard.recv().await.unwrap() >= LONG);
 }
 
 #[tokio::test]
