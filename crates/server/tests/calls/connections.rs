@@ -9,7 +9,7 @@ use axum::Router;
 use axum::routing::any;
 use futures_util::poll;
 use punctual_server::call::{Call, Caller, CallerOptions};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::sync::{Barrier, mpsc};
 
 use crate::servers::*;
