@@ -106,6 +106,11 @@ impl App {
         self.0.stopping.send_replace(true);
     }
 
+    /// Whether the server is stopping.
+    pub fn is_stopping(&self) -> bool {
+        *self.0.stopping.borrow()
+    }
+
     /// Returns when the server is stopping.
     pub async fn stopping(&self) {
         self.0.stopping.subscribe().wait_for(|stopping| *stopping).await.ok();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use punctual::clock::{Clock, VirtualClock};
 use punctual::{EmbeddedStore, Error, FolderOptions};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::access::{Access, Room};
@@ -217,29 +218,27 @@ impl Server {
     }
 
     /// Serves until `stop`, then finishes what is under way: attempts that run, and requests that are being answered.
+    /// As long as attempts run it listens, so that workers can report too.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
         let Server { listener, app, scheduler, beside, counting, tls, drain } = self;
-        let told = app.clone();
-        let told = async move {
-            stop.await;
-            told.stop();
-        };
+        let (tell, told) = oneshot::channel::<()>();
+        let told = async { drop(told.await) };
         let serving = listen::serve(listener, Api::new(app.clone()), app.access().limits.clone(), tls, told);
         let stopped = async {
-            app.stopping().await;
+            stop.await;
             tracing::info!(drain = ?drain, "stopping");
+            app.stop();
             scheduler.stop(drain).await
         };
-        let (mut serving, mut stopped) = (pin!(serving), pin!(stopped));
-        // Who waits for a task or a result is answered because the scheduler stops. A client that keeps its connection
-        // busy for longer must not keep the server.
+        let mut serving = pin!(serving);
         let stopped = tokio::select! {
-            () = &mut serving => stopped.await,
-            result = &mut stopped => {
-                tokio::time::timeout(LAST_ANSWERS_MAX, serving).await.ok();
-                result
-            }
+            stopped = stopped => stopped,
+            () = &mut serving => unreachable!("it is told to end when the scheduler has stopped"),
         };
+        // Who waited for a task or a result has been answered, because the scheduler has stopped. A client that keeps its
+        // connection busy for longer must not keep the server.
+        drop(tell);
+        tokio::time::timeout(LAST_ANSWERS_MAX, serving).await.ok();
         // Those whose clients have hung up are on no connection.
         tokio::time::timeout(LAST_ANSWERS_MAX, app.all_done()).await.ok();
         app.access().audit.written().await;

@@ -17,7 +17,7 @@ use super::draft::{Drafted, Drafter, Shown, Surroundings};
 use super::failure::Failure;
 use super::lines;
 use super::list::FULL_BYTES;
-use super::once::{Key, fingerprint, key, once, refuse_too_many_to_keep};
+use super::once::{Key, NothingMade, fingerprint, key, once, refuse_too_many_to_keep};
 use super::reply::{json, tagged};
 use super::view;
 use crate::access::Asked;
@@ -108,7 +108,10 @@ fn begin<'a>(
         let lines: Vec<&[u8]> = body.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).collect();
         let count = lines.len();
         let drafted = batch(count, lines.into_iter().map(|line| Ok(wire::read(line)?)), drafter, wishes)?;
-        let made = async move { Ok(lines_of(&schedule_many(scheduler, drafted, shown).await)) };
+        let made = async move {
+            let results = schedule_many(scheduler, drafted, shown).await;
+            Ok(noting(NothingMade::of(&results), lines_of(&results)))
+        };
         return Ok(Either::Left(made.boxed()));
     }
     match Creation::read(body)? {
@@ -119,11 +122,17 @@ fn begin<'a>(
             let drafted = batch(count, each, drafter, wishes)?;
             let made = async move {
                 let results = schedule_many(scheduler, drafted, shown).await;
-                Ok(json(StatusCode::OK, &wire::Results { results }))
+                Ok(noting(NothingMade::of(&results), json(StatusCode::OK, &wire::Results { results })))
             };
             Ok(Either::Left(made.boxed()))
         }
     }
+}
+
+/// An answer with what its key is to know of it.
+fn noting(nothing: Option<NothingMade>, mut answer: Response) -> Response {
+    nothing.and_then(|nothing| answer.extensions_mut().insert(nothing));
+    answer
 }
 
 /// Whoever makes tasks for this queue.

@@ -11,6 +11,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use punctual::{Error, Store};
+use punctual_client::wire::CreateResult;
 use punctual_store::Swap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -29,6 +30,7 @@ const UNDER_WAY_MAX: Duration = Duration::from_secs(60);
 const TASKS_MAX: usize = 1_000;
 /// Larger than what can be said of so many tasks.
 const ANSWER_MAX: usize = 16 * MIB;
+const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 /// What is kept of an answer's head.
 const KEPT_HEADERS: [HeaderName; 3] = [header::CONTENT_TYPE, header::LOCATION, header::ETAG];
 
@@ -78,16 +80,36 @@ pub async fn once(
         Taken::Before(answer) => return Ok(again(answer)),
         Taken::Now(version) => version,
     };
-    match answer.await {
-        Ok(response) => keep(scheduler, &key, version, fingerprint, response).await,
-        Err(failure) => {
-            // Nothing was done, so that the key is free; unless nobody knows whether something was.
-            if failure.0.code != "outcome_unknown" {
+    let answer = answer.await;
+    // Nothing was done, so that the key is free; unless nobody knows whether something was.
+    let is_free = match &answer {
+        Ok(response) => response.extensions().get::<NothingMade>().is_some(),
+        Err(failure) => failure.0.code != OUTCOME_UNKNOWN,
+    };
+    match answer {
+        Ok(response) if !is_free => keep(scheduler, &key, version, fingerprint, response).await,
+        answer => {
+            if is_free {
                 let now = scheduler.now();
                 scheduler.store().compare_and_set(now, &key, Some(version), None, None).await.ok();
             }
-            Err(failure)
+            answer
         }
+    }
+}
+
+/// Stands beside the answer to a batch of which nothing was made, and something only for the moment: whoever sends it again
+/// may hear something else.
+#[derive(Clone)]
+pub struct NothingMade;
+
+impl NothingMade {
+    /// Whether these results say so.
+    pub fn of(results: &[CreateResult]) -> Option<NothingMade> {
+        let code = |result: &CreateResult| result.problem.as_ref().map(|problem| problem.code.clone());
+        let refused = |result: &CreateResult| code(result).is_some_and(|code| code != OUTCOME_UNKNOWN);
+        let for_the_moment = |result: &CreateResult| result.status == 429 || result.status >= 500;
+        (results.iter().all(refused) && results.iter().any(for_the_moment)).then_some(NothingMade)
     }
 }
 

@@ -25,8 +25,11 @@ pub async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: it owns its partitions, and its store takes writes.
+/// `GET /readyz`: it owns its partitions, its store takes writes, and it is not stopping.
 pub async fn readyz(State(app): State<App>) -> Result<&'static str, Failure> {
+    if app.is_stopping() {
+        return Err(Failure::new("not_ready", "the server is stopping: it takes reports, and nothing new"));
+    }
     let load = app.scheduler().load().await?;
     if load.partitions_owned < load.partitions {
         let detail = format!("{} of {} partitions are ours", load.partitions_owned, load.partitions);

@@ -23,9 +23,11 @@ impl<T: Into<String>> From<T> for Text {
     }
 }
 
-/// What others have named must not move the cursor, change colors or ring the bell: control characters are written out.
+/// What others have named must not move the cursor, change colors, ring the bell or turn the line around: control
+/// characters are written out.
 fn printable(text: String) -> String {
-    let is_plain = |letter: char| letter == '\n' || !letter.is_control();
+    let turns = |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_plain = |letter: char| letter == '\n' || !letter.is_control() && !turns(letter);
     if text.chars().all(is_plain) {
         return text;
     }
@@ -94,6 +96,8 @@ impl Rows {
             let cells = row.into_iter().enumerate().filter(|(column, _)| wanted(*column));
             table.add_row(cells.map(|(_, Text { text, color })| match color {
                 Some(color) if is_colored => Cell::new(text).fg(color),
+                // A row is a line.
+                _ if with_header => Cell::new(text.replace('\n', "\\n")),
                 _ => Cell::new(text),
             }));
         }

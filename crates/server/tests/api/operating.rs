@@ -6,6 +6,8 @@ use punctual_client::wire::{Ack, Bury, Http, Nack, NewTask, Reserve};
 use punctual_store::embedded::disk::DiskRoom;
 use punctual_store::embedded::journal::Options;
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 
 use super::world::{Target, World, secs};
 
@@ -168,4 +170,37 @@ async fn the_store_and_the_partitions_have_gauges() {
     assert_eq!(metric(&world, "punctual_partition_owner_epoch{partition=\"63\"}").await, 1.0);
     assert_eq!(world.ask("GET", "/readyz", "").await.body, "ready\n");
     assert!(world.ask("GET", "/metrics", "").await.body.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn while_calls_are_finished_workers_can_report_and_nothing_new_is_taken() {
+    // The listener was closed at once: what a worker had done meanwhile was lost, and done again by another.
+    let mut world = World::new().await;
+    let slow = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", slow.local_addr().unwrap());
+    world.client.create("calls", &NewTask::new().http(Http::post(&url))).await.unwrap();
+    let (mut called, _) = slow.accept().await.unwrap();
+    world.client.create("work", &NewTask::new()).await.unwrap();
+    let reserve = Reserve { wait: Some(secs(5).into()), ..Reserve::default() };
+    let held = world.client.reserve("work", &reserve).await.unwrap().remove(0);
+
+    world.begin_to_stop();
+    while world.ask("GET", "/readyz", "").await.status == 200 {}
+    assert_eq!(world.ask("GET", "/readyz", "").await.problem(), (503, "not_ready".to_owned()));
+    assert_eq!(world.ask("GET", "/healthz", "").await.status, 200);
+    // It says that it stops, and then does.
+    while world.ask("POST", "/v1/queues/work/tasks", "{}").await.status == 201 {}
+    let refused = world.ask("POST", "/v1/queues/work/tasks", "{}").await;
+    assert_eq!(refused.problem(), (503, "stopped".to_owned()));
+    let refused = world.ask("POST", "/v1/queues/work/reserve", r#"{"wait": "30s"}"#).await;
+    assert_eq!(refused.problem(), (503, "stopped".to_owned()));
+    let ack = Ack { token: held.token, result: None };
+    world.client.ack(&held.id, &ack).await.expect("what it has done counts");
+
+    called.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+    let world = World::on(world.stop().await).await;
+    for queue in ["calls", "work"] {
+        let listed = world.ask("GET", &format!("/v1/tasks?queue={queue}&state=succeeded"), "").await;
+        assert_eq!(listed.json()["tasks"].as_array().map(Vec::len), Some(1), "{queue}: {listed:?}");
+    }
 }

@@ -2,8 +2,9 @@
 
 use futures_util::StreamExt;
 use http::StatusCode;
-use punctual_client::wire::{Ack, EventKind, EventQuery, Json, NewTask, Reserve};
+use punctual_client::wire::{Ack, EventKind, EventQuery, Http, Json, NewTask, Reserve};
 use serde_json::Value;
+use tokio::net::TcpListener;
 
 use super::world::{Target, World, secs};
 
@@ -35,6 +36,32 @@ async fn a_key_whose_request_was_refused_is_free_again() {
     let key = [("idempotency-key", "k")];
     assert_eq!(world.ask_with("POST", TASKS, &key, br#"{"dealy": "1h"}"#).await.status, 422);
     assert_eq!(world.ask_with("POST", TASKS, &key, br#"{"delay": "1h"}"#).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_key_whose_batch_was_refused_for_the_moment_is_free_again() {
+    // Whoever sent it again when the moment had passed heard the refusal again, for a day.
+    let mut world = World::new().await;
+    // A call that is not answered keeps a server that is stopping.
+    let slow = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let call = Http::post(&format!("http://{}/", slow.local_addr().unwrap()));
+    world.client.create("calls", &NewTask::new().http(call)).await.unwrap();
+    let (called, _) = slow.accept().await.unwrap();
+    world.begin_to_stop();
+    while world.ask("POST", TASKS, r#"{"delay": "1h"}"#).await.status == 201 {}
+
+    let batch = br#"{"tasks": [{"delay": "1h"}, {"delay": "2h"}, {"dealy": "3h"}]}"#;
+    let send = async |world: &World| {
+        let answer = world.ask_with("POST", TASKS, &[("idempotency-key", "k")], batch).await.json();
+        let results = answer["results"].as_array().expect("it is a batch").clone();
+        results.iter().map(|result| result["status"].as_u64().expect("it is a number")).collect::<Vec<_>>()
+    };
+    assert_eq!(send(&world).await, [503, 503, 422]);
+    drop(called);
+    let world = World::on(world.stop().await).await;
+    for _ in 0..2 {
+        assert_eq!(send(&world).await, [201, 201, 422], "and then it is as with any other");
+    }
 }
 
 #[tokio::test]

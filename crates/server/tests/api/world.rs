@@ -26,7 +26,7 @@ pub struct World {
     pub address: SocketAddr,
     pub data: TempDir,
     pub reload: Reload,
-    stop: oneshot::Sender<()>,
+    stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
 }
 
@@ -59,7 +59,7 @@ impl World {
             server.run(async { stopped.await.unwrap_or_default() }).await.expect("the machine can do this");
         });
         let client = Client::new(&format!("http://{address}")).expect("the machine can do this");
-        World { client, address, data, reload, stop, running }
+        World { client, address, data, reload, stop: Some(stop), running }
     }
 
     /// A client with this key.
@@ -68,9 +68,14 @@ impl World {
         client.expect("the machine can do this")
     }
 
+    /// Tells the server to stop in good order.
+    pub fn begin_to_stop(&mut self) {
+        self.stop.take().map(|stop| stop.send(()).ok());
+    }
+
     /// Stops the server in good order, and leaves its folder.
-    pub async fn stop(self) -> TempDir {
-        self.stop.send(()).ok();
+    pub async fn stop(mut self) -> TempDir {
+        self.begin_to_stop();
         drop((self.client, self.reload));
         self.running.await.expect("the machine can do this");
         self.data
