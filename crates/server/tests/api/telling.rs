@@ -44,7 +44,7 @@ async fn a_key_whose_batch_was_refused_for_the_moment_is_free_again() {
     let mut world = World::new().await;
     // A call that is not answered keeps a server that is stopping.
     let slow = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let call = Http::post(&format!("http://{}/", slow.local_addr().unwrap()));
+    let call = Http::post(format!("http://{}/", slow.local_addr().unwrap()));
     world.client.create("calls", &NewTask::new().http(call)).await.unwrap();
     let (called, _) = slow.accept().await.unwrap();
     world.begin_to_stop();
