@@ -106,8 +106,9 @@ pub struct NothingMade;
 impl NothingMade {
     /// Whether these results say so.
     pub fn of(results: &[CreateResult]) -> Option<NothingMade> {
-        let code = |result: &CreateResult| result.problem.as_ref().map(|problem| problem.code.clone());
-        let refused = |result: &CreateResult| code(result).is_some_and(|code| code != OUTCOME_UNKNOWN);
+        let refused = |result: &CreateResult| {
+            result.problem.as_ref().is_some_and(|problem| problem.code != OUTCOME_UNKNOWN)
+        };
         let for_the_moment = |result: &CreateResult| result.status == 429 || result.status >= 500;
         (results.iter().all(refused) && results.iter().any(for_the_moment)).then_some(NothingMade)
     }
