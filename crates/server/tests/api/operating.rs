@@ -175,7 +175,7 @@ async fn the_store_and_the_partitions_have_gauges() {
 #[tokio::test]
 async fn while_calls_are_finished_workers_can_report_and_nothing_new_is_taken() {
     // The listener was closed at once: what a worker had done meanwhile was lost, and done again by another.
-    let mut world = World::new().await;
+    let mut world = World::patient().await;
     let slow = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", slow.local_addr().unwrap());
     world.client.create("calls", &NewTask::new().http(Http::post(&url))).await.unwrap();

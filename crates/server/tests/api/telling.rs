@@ -41,7 +41,7 @@ async fn a_key_whose_request_was_refused_is_free_again() {
 #[tokio::test]
 async fn a_key_whose_batch_was_refused_for_the_moment_is_free_again() {
     // Whoever sent it again when the moment had passed heard the refusal again, for a day.
-    let mut world = World::new().await;
+    let mut world = World::patient().await;
     // A call that is not answered keeps a server that is stopping.
     let slow = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let call = Http::post(format!("http://{}/", slow.local_addr().unwrap()));

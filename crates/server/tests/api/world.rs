@@ -62,6 +62,12 @@ impl World {
         World { client, address, data, reload, stop: Some(stop), running }
     }
 
+    /// A server that waits for what runs for as long as a test may take.
+    pub async fn patient() -> World {
+        let data = tempfile::tempdir().expect("the machine can do this");
+        World::with(data, |options| options.drain = Duration::from_secs(600)).await
+    }
+
     /// A client with this key.
     pub fn client_with(&self, key: &str) -> Client {
         let client = Client::builder(&format!("http://{}", self.address)).key(key).build();
