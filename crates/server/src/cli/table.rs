@@ -114,3 +114,25 @@ pub fn colors_are_wanted() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && std::io::stdout().is_terminal()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_one_line_whatever_others_have_named() {
+        let mut rows = Rows::new(["NAME", "LANE"]);
+        rows.push(["a\nb".into(), "\u{202e}abc\u{1b}[2J".into()]);
+        let shown = rows.shown("nothing");
+        let row = shown.lines().nth(1).expect("there is one");
+        assert_eq!(row, r"a\nb  \u{202e}abc\u{1b}[2J", "{shown}");
+        assert_eq!(shown.lines().count(), 2);
+    }
+
+    #[test]
+    fn a_value_for_itself_keeps_its_lines() {
+        let mut rows = Rows::new(["", ""]);
+        rows.push(["error".into(), "one\ntwo".into()]);
+        assert_eq!(rows.pairs().lines().count(), 2);
+    }
+}
