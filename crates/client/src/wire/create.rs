@@ -35,11 +35,24 @@ pub enum Creation<'a> {
 impl<'a> Creation<'a> {
     /// Reads a body that is one task or many. Its first field tells.
     pub fn read(bytes: &'a [u8]) -> Result<Creation<'a>, BodyFault> {
-        if !begins_with_tasks(bytes) {
-            return body::read(bytes).map(|task| Creation::One(Box::new(task)));
+        if begins_with_tasks(bytes) {
+            return Items::read(bytes).map(Creation::Many);
         }
-        Items::read(bytes).map(Creation::Many)
+        match body::read(bytes) {
+            Ok(task) => Ok(Creation::One(Box::new(task))),
+            // The same word in other letters: no task has such a field.
+            Err(_) if first_field(bytes).as_deref() == Some("tasks") => {
+                Items::read(bytes).map(Creation::Many)
+            }
+            Err(fault) => Err(fault),
+        }
     }
+}
+
+/// What the first field of an object is called, as JSON has it: with escapes undone.
+fn first_field(body: &[u8]) -> Option<String> {
+    let body = body.trim_ascii_start().strip_prefix(b"{")?;
+    serde_json::Deserializer::from_slice(body).into_iter().next()?.ok()
 }
 
 fn begins_with_tasks(body: &[u8]) -> bool {

@@ -87,21 +87,52 @@ impl FromStr for Span {
         if text.contains(':') {
             return Err(SpanProblem::NotADuration { text: shortened() });
         }
-        let is_iso = text.trim_start_matches(['+', '-']).starts_with(['P', 'p']);
-        let parsed = if is_iso {
-            temporal::SpanParser::new().parse_span(text)
-        } else {
-            friendly::SpanParser::new().parse_span(text)
+        // What the parser cannot read may only be too much for it.
+        let (parsed, is_too_long) = match parse(text) {
+            Some(parsed) => (parsed, false),
+            None => match parse(&with_small_numbers(text)) {
+                Some(small) => (small, true),
+                None => return Err(SpanProblem::NotADuration { text: shortened() }),
+            },
         };
-        let parsed = parsed.map_err(|_| SpanProblem::NotADuration { text: shortened() })?;
         if parsed.is_negative() {
             return Err(SpanProblem::Negative { text: shortened() });
+        }
+        if is_too_long {
+            return Err(SpanProblem::TooLong);
         }
         if parsed.get_years() != 0 || parsed.get_months() != 0 {
             return Err(SpanProblem::NoFixedLength { text: shortened() });
         }
         Ok(Span { micros: micros(&parsed).ok_or(SpanProblem::TooLong)? })
     }
+}
+
+fn parse(text: &str) -> Option<jiff::Span> {
+    let is_iso = text.trim_start_matches(['+', '-']).starts_with(['P', 'p']);
+    let parsed = if is_iso {
+        temporal::SpanParser::new().parse_span(text)
+    } else {
+        friendly::SpanParser::new().parse_span(text)
+    };
+    parsed.ok()
+}
+
+/// The same text with a 1 for each whole number.
+fn with_small_numbers(text: &str) -> String {
+    let mut small = String::with_capacity(text.len());
+    let (mut is_in_number, mut is_in_fraction) = (false, false);
+    for letter in text.chars() {
+        let is_digit = letter.is_ascii_digit();
+        match is_digit && !is_in_fraction {
+            true if is_in_number => {}
+            true => small.push('1'),
+            false => small.push(letter),
+        }
+        is_in_fraction = matches!(letter, '.' | ',') || (is_digit && is_in_fraction);
+        is_in_number = is_digit;
+    }
+    small
 }
 
 fn micros(span: &jiff::Span) -> Option<u64> {

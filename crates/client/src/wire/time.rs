@@ -188,8 +188,9 @@ fn in_zone(civil: DateTime, zone: &TimeZone) -> Result<Timestamp, TimeProblem> {
 fn find_zone(name: &str) -> Result<TimeZone, TimeProblem> {
     let is_offset = name.starts_with(['+', '-']);
     let found = if is_offset { PARSER.parse_time_zone(name) } else { TimeZone::get(name) };
+    let is_offset_of_a_place = |zone: &TimeZone| zone.to_fixed_offset().map_or(true, is_less_than_a_day);
     match found {
-        Ok(zone) if !zone.is_unknown() => Ok(zone),
+        Ok(zone) if !zone.is_unknown() && is_offset_of_a_place(&zone) => Ok(zone),
         _ => Err(TimeProblem::UnknownZone { nearest: nearest_zone(name), zone: shortened(name) }),
     }
 }
@@ -231,6 +232,9 @@ impl FromStr for Time {
             return Err(TimeProblem::LeapSecond { text: text.into() });
         }
         let Some(time) = pieces.time() else { return Err(TimeProblem::NoTimeOfDay { text: text.into() }) };
+        if pieces.offset().is_some_and(|offset| !is_less_than_a_day(offset.to_numeric_offset())) {
+            return Err(not_a_time(text));
+        }
         let zone = match pieces.time_zone_annotation().map(|zone| zone.kind()) {
             None => None,
             Some(TimeZoneAnnotationKind::Named(name)) => Some(name.as_str().into()),
@@ -247,6 +251,11 @@ fn has_second_60(text: &str) -> bool {
     let end = after_date.find(|letter: char| !letter.is_ascii_digit() && letter != ':');
     let digits = after_date[..end.unwrap_or(after_date.len())].replace(':', "");
     digits.len() == 6 && digits.ends_with("60")
+}
+
+/// The parser takes up to 25 hours; RFC 3339 ends at `23:59`.
+fn is_less_than_a_day(offset: Offset) -> bool {
+    offset.seconds().unsigned_abs() < 24 * 3600
 }
 
 /// An offset as RFC 3339 has it: `+01:00`. Seconds, which only very old ones have, come after.

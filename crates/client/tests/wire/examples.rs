@@ -104,6 +104,10 @@ fn one_task_and_many_are_told_apart_and_a_bad_one_spoils_no_other() {
     let tasks: Vec<_> = tasks.each().collect();
     assert_eq!(tasks[0].as_ref().unwrap().delay, Some(Span::from_secs(90)));
     assert_eq!(tasks[1].as_ref().unwrap_err().1, r#"{"dealy": "90s"}"#);
+    let escaped = Creation::read(br#"{"\u0074asks": [{"delay": "90s"}]}"#).unwrap();
+    assert!(matches!(escaped, Creation::Many(tasks) if tasks.len() == 1), "the same word in other letters");
+    let fault = |body: &'static [u8]| Creation::read(body).unwrap_err();
+    assert_eq!(fault(br#"{"\u0074asks": 1}"#), fault(br#"{"tasks": 1}"#));
     assert!(Creation::read(br#"{"tasks": [{}], "task": 1}"#).is_err());
     assert!(!Creation::read(br#"{"tasks": [{}"#).unwrap_err().is_json);
 }

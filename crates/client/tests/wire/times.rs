@@ -111,6 +111,20 @@ fn the_range_of_times_has_ends() {
 }
 
 #[test]
+fn an_offset_is_less_than_a_day() {
+    assert_eq!(resolved("2026-11-16T09:00:00+23:59", None), "2026-11-15T09:01:00.000000Z");
+    assert_eq!(resolved("2026-11-16T09:00:00", Some("-23:59")), "2026-11-17T08:59:00.000000Z");
+    for text in ["2026-11-16T09:00:00+24:00", "2026-11-16T09:00:00-25:00", "2026-11-16T09:00:00-25:00[UTC]"] {
+        assert!(matches!(text.parse::<Time>(), Err(TimeProblem::NotATime { .. })), "{text}");
+    }
+    for zone in ["+24:00", "-25:00"] {
+        assert!(resolved("2026-11-16T09:00:00", Some(zone)).contains("there is no time zone"), "{zone}");
+        let inside = format!("2026-11-16T09:00:00[{zone}]");
+        assert!(resolved(&inside, None).contains("there is no time zone"), "{inside}");
+    }
+}
+
+#[test]
 fn a_second_60_is_refused() {
     for text in
         ["2026-12-31T23:59:60Z", "2026-12-31 23:59:60", "20261231T235960Z", "2026-12-31T23:59:60.5+01:00"]

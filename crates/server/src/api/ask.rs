@@ -9,7 +9,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use bytes::{Bytes, BytesMut};
 use futures_util::poll;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, header};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use punctual::TaskId;
@@ -96,6 +96,7 @@ impl FromRequest<Arc<Asked>> for Body {
     type Rejection = Failure;
 
     async fn from_request(request: Request, asked: &Arc<Asked>) -> Result<Body, Failure> {
+        refuse_coded(request.headers())?;
         let access = asked.app.access();
         let limits = &access.limits;
         let mut reading = pin!(read_body(request.into_body(), limits.body_max, &asked.held, &access.room));
@@ -111,6 +112,21 @@ impl FromRequest<Arc<Asked>> for Body {
             }
         }
     }
+}
+
+/// Refuses a body that is compressed, or sent in another way that nobody here undoes.
+pub fn refuse_coded(headers: &HeaderMap) -> Result<(), Failure> {
+    for (name, plain) in [(header::CONTENT_ENCODING, "identity"), (header::TRANSFER_ENCODING, "chunked")] {
+        if let Some(coding) = headers.get(&name)
+            && !coding.as_bytes().eq_ignore_ascii_case(plain.as_bytes())
+        {
+            return Err(Failure::new(
+                "media_type_unknown",
+                format!("{name}: {coding:?} is not read: send the body as it is"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A body that says nothing: none at all, or an empty object. Whoever says more expects that it is heeded.

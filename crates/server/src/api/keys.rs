@@ -10,7 +10,7 @@ use punctual_client::wire::{self, Scope};
 use super::ask::{self, Name, Query};
 use super::draft::{moment_of, optional_moment};
 use super::failure::Failure;
-use super::list::page_limit;
+use super::named::Named;
 use super::reply::json;
 use super::verbs::{KEY_VERBS, KeyVerb, name_and_verb};
 use crate::app::App;
@@ -23,13 +23,9 @@ const OVERLAP: Duration = Duration::from_secs(24 * 3600);
 
 /// `GET /v1/keys`
 pub async fn list(State(app): State<App>, Query(query): Query<wire::PageQuery>) -> Result<Response, Failure> {
-    let limit = page_limit(query.limit)?;
-    let after = query.cursor.as_deref();
     let all = app.access().keys.all();
-    let mut rest = all.iter().filter(|known| after.is_none_or(|after| *known.key.id > *after));
-    let keys: Vec<wire::Key> = rest.by_ref().take(limit).map(shown).collect();
-    let next = rest.next().and(keys.last()).map(|key| key.id.clone());
-    Ok(json(StatusCode::OK, &wire::KeyPage { keys, next }))
+    let (page, next) = Named::Keys.page(&all, |known| &known.key.id, &query)?;
+    Ok(json(StatusCode::OK, &wire::KeyPage { keys: page.iter().map(shown).collect(), next }))
 }
 
 /// `POST /v1/keys`

@@ -14,7 +14,7 @@ use http::{HeaderValue, header};
 use punctual_client::wire;
 use tokio::sync::mpsc;
 
-use super::ask::Asker;
+use super::ask::{Asker, refuse_coded};
 use super::create::{Wishes, failed, schedule_many};
 use super::draft::Drafter;
 use super::failure::Failure;
@@ -35,6 +35,7 @@ pub async fn create(
     wishes: Wishes,
     request: Request,
 ) -> Result<Response, Failure> {
+    refuse_coded(request.headers())?;
     let body = request.into_body();
     let stream = Stream { asked, asker, wishes };
     // What is wrong with the queue is wrong with every line.

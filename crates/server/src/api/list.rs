@@ -35,6 +35,11 @@ struct Cursor {
     key: Option<PageKey>,
 }
 
+/// What is answered to a cursor that is none of this list.
+pub fn cursor_invalid() -> Failure {
+    Failure::new("cursor_invalid", "send `next` of the page before, as it was")
+}
+
 const ENDED: u8 = 1;
 const MOVED: u8 = 2;
 
@@ -42,10 +47,7 @@ impl Cursor {
     /// The cursor that a request names, if it does.
     fn given(text: Option<&str>) -> Result<Option<Cursor>, Failure> {
         let Some(text) = text else { return Ok(None) };
-        let cursor = Cursor::read(text);
-        cursor
-            .map(Some)
-            .ok_or_else(|| Failure::new("cursor_invalid", "send `next` of the page before, as it was"))
+        Cursor::read(text).map(Some).ok_or_else(cursor_invalid)
     }
 
     fn text(self) -> String {

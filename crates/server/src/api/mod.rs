@@ -14,6 +14,7 @@ mod keys;
 mod lanes;
 mod lines;
 mod list;
+mod named;
 mod notifications;
 mod once;
 mod pages;

@@ -8,7 +8,8 @@ use punctual_client::wire::{self, EventKind};
 
 use super::ask::{self, Asker, Name, Query};
 use super::failure::Failure;
-use super::list::{page_limit, purge};
+use super::list::purge;
+use super::named::Named;
 use super::reply::json;
 use crate::app::{App, Scheduler};
 use crate::call::{Call, Secret};
@@ -126,16 +127,13 @@ pub async fn list(
     asker: Asker,
     Query(query): Query<wire::PageQuery>,
 ) -> Result<Response, Failure> {
-    let limit = page_limit(query.limit)?;
-    let after = query.cursor.as_deref();
     let all = of_namespace(&app, &asker.scheduler);
-    let mut rest = all.iter().filter(|one| after.is_none_or(|after| *one.name > *after));
-    let mut page = wire::NotificationPage::default();
-    for one in rest.by_ref().take(limit) {
-        page.notifications.push(shown(&asker.scheduler, one).await?);
+    let (page, next) = Named::Notifications.page(&all, |one| &one.name, &query)?;
+    let mut notifications = Vec::new();
+    for one in page {
+        notifications.push(shown(&asker.scheduler, one).await?);
     }
-    page.next = rest.next().and(page.notifications.last()).map(|one| one.name.clone());
-    Ok(json(StatusCode::OK, &page))
+    Ok(json(StatusCode::OK, &wire::NotificationPage { notifications, next }))
 }
 
 /// `DELETE /v1/notifications/{name}`: what was to be sent is not sent any more.

@@ -17,7 +17,8 @@ use super::ask::{self, Asker, Name, Query, refuse_dots};
 use super::draft::{moment_of, retry_policy};
 use super::expected::{Expected, Unless};
 use super::failure::Failure;
-use super::list::{page_limit, purge};
+use super::list::purge;
+use super::named::Named;
 use super::reply::{json, tagged, unchanged};
 use super::verbs::{QUEUE_VERBS, QueueVerb, name_and_verb};
 use super::view;
@@ -50,13 +51,9 @@ fn answered(queue: &QueueView) -> Response {
 
 /// `GET /v1/queues`
 pub async fn list(asker: Asker, Query(query): Query<wire::PageQuery>) -> Result<Response, Failure> {
-    let limit = page_limit(query.limit)?;
     let queues = asker.scheduler.queues().await?;
-    let after = query.cursor.as_deref();
-    let mut rest = queues.iter().filter(|queue| after.is_none_or(|after| *queue.name > *after));
-    let queues: Vec<wire::Queue> = rest.by_ref().take(limit).map(shown).collect();
-    let next = rest.next().and(queues.last()).map(|queue| queue.name.clone());
-    Ok(json(StatusCode::OK, &wire::QueuePage { queues, next }))
+    let (page, next) = Named::Queues.page(&queues, |queue| &queue.name, &query)?;
+    Ok(json(StatusCode::OK, &wire::QueuePage { queues: page.iter().map(shown).collect(), next }))
 }
 
 /// `PUT /v1/queues/{queue}`: all settings; what is left out is the default.

@@ -2,6 +2,9 @@
 
 use punctual_client::wire::Scope;
 use punctual_server::{Need, PATHS};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::world::World;
 
@@ -70,6 +73,56 @@ async fn bad_requests_are_refused_with_a_code_each() {
     }
     let all = world.ask("GET", "/v1/tasks", "").await.json();
     assert_eq!(all["tasks"].as_array().unwrap().len(), 0, "nothing was changed");
+}
+
+/// They were read as if they had come as they are.
+#[tokio::test]
+async fn a_body_in_a_coding_is_refused() {
+    let world = World::new().await;
+    let refused = (415, "media_type_unknown".to_owned());
+    for kind in ["application/json", "application/x-ndjson"] {
+        for coding in ["gzip", "br", "identity, gzip"] {
+            let headers = [("content-type", kind), ("content-encoding", coding)];
+            let answer = world.ask_with("POST", "/v1/queues/q/tasks", &headers, b"{}").await;
+            assert_eq!(answer.problem(), refused, "{kind} {coding}");
+        }
+        let headers =
+            [("content-type", kind), ("content-encoding", "Identity"), ("prefer", "return=minimal")];
+        let answer = world.ask_with("POST", "/v1/queues/q/tasks", &headers, b"{}").await;
+        assert!(answer.status < 300, "{}", answer.body);
+    }
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let request = "POST /v1/queues/q/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                   Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 415 ") && answer.contains("send the body as it is"), "{answer}");
+    let all = world.ask("GET", "/v1/tasks", "").await.json();
+    assert_eq!(all["tasks"].as_array().unwrap().len(), 2, "nothing but what came plain");
+}
+
+#[tokio::test]
+async fn the_cursor_of_another_list_is_refused() {
+    let world = World::new().await;
+    for queue in ["a", "b"] {
+        assert_eq!(world.ask("PUT", &format!("/v1/queues/{queue}"), "").await.status, 200);
+        assert_eq!(world.ask("POST", &format!("/v1/queues/{queue}/tasks"), "{}").await.status, 201);
+    }
+    let next = async |path: &str| {
+        let page = world.ask("GET", &format!("{path}?limit=1"), "").await.json();
+        page["next"].as_str().expect("there is more").to_owned()
+    };
+    let (of_queues, of_tasks) = (next("/v1/queues").await, next("/v1/tasks").await);
+    let rest = world.ask("GET", &format!("/v1/queues?cursor={of_queues}"), "").await.json();
+    assert_eq!((&rest["queues"][0]["name"], &rest["next"]), (&"b".into(), &Value::Null));
+    let refused = (400, "cursor_invalid".to_owned());
+    for (path, cursor) in
+        [("queues", &of_tasks), ("tasks", &of_queues), ("keys", &of_queues), ("lanes", &of_queues)]
+    {
+        let answer = world.ask("GET", &format!("/v1/{path}?cursor={cursor}"), "").await;
+        assert_eq!(answer.problem(), refused, "{path}");
+    }
 }
 
 /// A pause "until tomorrow" was a pause for ever: what a verb was told was not even read.

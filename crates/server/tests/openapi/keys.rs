@@ -21,6 +21,7 @@ fn add() -> Operation {
 fn list() -> Operation {
     Operation::new("get", "/v1/keys", "listKeys", "List keys", "Of all namespaces, without their secrets.")
         .query::<wire::PageQuery>()
+        .refuses(&["cursor_invalid"])
         .answers::<wire::KeyPage>(200, "A page of keys.")
 }
 

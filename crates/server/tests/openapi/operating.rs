@@ -31,6 +31,7 @@ fn list() -> Operation {
     let about = "In order of their names.";
     Operation::new("get", "/v1/notifications", "listNotifications", "List notifications", about)
         .query::<wire::PageQuery>()
+        .refuses(&["cursor_invalid"])
         .answers::<wire::NotificationPage>(200, "A page of notifications.")
 }
 

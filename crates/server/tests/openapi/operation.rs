@@ -29,7 +29,8 @@ const ALWAYS: &[&str] = &[
     "store_failed",
 ];
 /// Whoever sends a body can hear these, too.
-const WITH_BODY: &[&str] = &["body_invalid", "body_too_large", "body_too_slow", "field_invalid"];
+const WITH_BODY: &[&str] =
+    &["body_invalid", "body_too_large", "body_too_slow", "field_invalid", "media_type_unknown"];
 
 /// One operation.
 pub struct Operation {

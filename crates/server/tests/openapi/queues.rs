@@ -68,6 +68,7 @@ fn delete() -> Operation {
 fn list() -> Operation {
     Operation::new("get", "/v1/queues", "listQueues", "List queues", "In order of their names.")
         .query::<wire::PageQuery>()
+        .refuses(&["cursor_invalid"])
         .answers::<wire::QueuePage>(200, "A page of queues.")
 }
 
