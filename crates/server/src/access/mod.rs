@@ -22,7 +22,7 @@ use punctual_client::wire::{Problem, Scope};
 use crate::api::Failure;
 use crate::app::App;
 use crate::audit::{Audit, Deed};
-use crate::keys::{Keys, Known, NotOpened, Scopes, id_of};
+use crate::keys::{Key, Keys, NotOpened, Scopes, Shown, id_of};
 use crate::limits::Limits;
 
 pub use room::{Held, Room};
@@ -51,16 +51,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// Who asks: a key, or whoever is on this machine while there are no keys.
 #[derive(Clone)]
-pub struct Who(Option<Known>);
+pub struct Who(Option<Shown>);
 
 impl Who {
     /// Whose tasks they may see.
     pub fn namespace(&self) -> &str {
-        self.0.as_ref().map_or(NAMESPACE, |known| &known.key.namespace)
+        self.key().map_or(NAMESPACE, |key| &key.namespace)
     }
 
     fn scopes(&self) -> Scopes {
-        self.0.as_ref().map_or(Scopes::ALL, |known| known.key.scopes)
+        self.key().map_or(Scopes::ALL, |key| key.scopes)
+    }
+
+    fn key(&self) -> Option<&Key> {
+        self.0.as_ref().map(|shown| &*shown.known.key)
     }
 }
 
@@ -166,21 +170,18 @@ impl Access {
     pub fn still_lets(&self, who: &Who) -> bool {
         match &who.0 {
             None => !self.keys.are_needed(),
-            Some(known) => {
-                let now = self.keys.now();
-                self.keys.get(&known.key.id).is_some_and(|known| known.key.is_good(now))
-            }
+            Some(shown) => self.keys.still_opened_by(shown),
         }
     }
 
-    /// Returns when they would not be let in any more: their key was revoked, or its time is over. A secret that was
-    /// replaced goes on with what it has begun.
+    /// Returns when they would not be let in any more: their key was revoked, or its time is over, or that of the secret
+    /// that they have shown.
     pub async fn until_shut(&self, who: &Who) {
         let mut changes = self.keys.changes();
         while self.still_lets(who) {
-            let expires_at = who.0.as_ref().and_then(|known| known.key.expires_at);
+            let left = who.0.as_ref().and_then(|shown| self.keys.opened_for(shown));
             // A machine that slept, or whose clock was set, is found out soon.
-            let left = expires_at.map_or(LOOK_EVERY, |at| at.since(self.keys.now()).min(LOOK_EVERY));
+            let left = left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY));
             tokio::time::timeout(left, changes.changed()).await.ok();
         }
     }
@@ -207,7 +208,7 @@ impl Access {
     }
 
     fn not_too_often(&self, who: &Who) -> Result<(), Failure> {
-        let Some(known) = &who.0 else { return Ok(()) };
+        let Some(Shown { known, .. }) = &who.0 else { return Ok(()) };
         let own = known.key.requests_per_second;
         let Some(per_second) = own.or(self.limits.requests_per_second) else { return Ok(()) };
         // A key with a rate of its own has no burst of its own.
@@ -251,9 +252,8 @@ impl Came {
     }
 
     fn deed_of(self, who: &Who, response: &Response) -> Deed {
-        let known = who.0.as_ref();
         let mut deed = self.deed(
-            known.map(|known| &*known.key.id),
+            who.key().map(|key| &*key.id),
             Some(who.namespace()),
             response.extensions().get::<Problem>(),
         );

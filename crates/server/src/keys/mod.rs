@@ -132,6 +132,14 @@ impl Known {
     }
 }
 
+/// A key that somebody has shown, and which of its secrets that was.
+#[derive(Clone)]
+pub struct Shown {
+    /// The key as it was then.
+    pub known: Known,
+    digest: Digest,
+}
+
 /// All keys of a server. Clones are the same.
 #[derive(Clone)]
 pub struct Keys(Arc<Shared>);
@@ -189,7 +197,7 @@ impl Keys {
     }
 
     /// The key that this text is the secret of.
-    pub fn opened_by(&self, text: &str) -> Result<Known, NotOpened> {
+    pub fn opened_by(&self, text: &str) -> Result<Shown, NotOpened> {
         let now = self.now();
         let digest = Digest::of(text);
         let id = id_of(text).ok_or(NotOpened::Unknown)?;
@@ -204,7 +212,20 @@ impl Keys {
             return Err(NotOpened::Expired);
         }
         known.uses.last_at.store(now.as_micros(), Ordering::Relaxed);
-        Ok(known)
+        Ok(Shown { known, digest })
+    }
+
+    /// Whether what somebody has shown would still open the server.
+    pub fn still_opened_by(&self, shown: &Shown) -> bool {
+        let now = self.now();
+        let known = self.get(&shown.known.key.id);
+        known.is_some_and(|known| known.key.is_good(now) && known.key.knows(now, &shown.digest))
+    }
+
+    /// How long it will, if that is settled.
+    pub fn opened_for(&self, shown: &Shown) -> Option<Duration> {
+        let shuts_at = self.get(&shown.known.key.id)?.key.shuts_at(&shown.digest)?;
+        Some(shuts_at.since(self.now()))
     }
 
     /// What is told of every key that is made or changed from now on.

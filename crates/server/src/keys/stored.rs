@@ -97,6 +97,12 @@ impl Key {
         self.digest.is(digest) || former.fold(false, |known, (former, _)| known | former.is(digest))
     }
 
+    /// When this secret of it opens nothing any more, if that is settled.
+    pub fn shuts_at(&self, digest: &Digest) -> Option<Timestamp> {
+        let replaced = self.former.iter().filter(|(former, _)| former.is(digest)).map(|(_, until)| *until);
+        self.expires_at.into_iter().chain(replaced).min()
+    }
+
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
         let stored = Stored {
@@ -163,6 +169,8 @@ mod tests {
         );
         assert!(again.knows(at(4), &Digest::of("before")) && !again.knows(at(5), &Digest::of("before")));
         assert!(again.knows(at(5), &Digest::of("now")) && !again.knows(at(0), &Digest::of("later")));
+        let shuts_at = |text| again.shuts_at(&Digest::of(text));
+        assert_eq!((shuts_at("now"), shuts_at("before")), (Some(at(9)), Some(at(5))));
         assert!(Key::decode("k1", b"\x09").is_none());
     }
 

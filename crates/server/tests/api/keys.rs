@@ -300,6 +300,25 @@ async fn a_stream_of_events_ends_with_its_key() {
     assert!(rest.len() <= 1, "{rest:?}");
 }
 
+/// It went on for whoever had got hold of the secret that was replaced.
+#[tokio::test]
+async fn a_stream_of_events_ends_with_the_secret_that_began_it() {
+    let world = World::new().await;
+    let (_, admin) = key(&world.client, "default", &[Scope::Admin]).await;
+    let admin = world.client_with(&admin);
+    let (id, first) = key(&admin, "default", &[Scope::Read]).await;
+    let of_first = world.client_with(&first).events(&EventQuery::default()).await.unwrap();
+    let begun = jiff::Timestamp::now();
+    let overlap = secs(2);
+    let second = admin.rotate_key(&id, &RotateKey { overlap: Some(overlap.into()) }).await.unwrap().secret;
+    assert_eq!(of_first.count().await, 0, "nothing happens but that");
+    assert!(jiff::Timestamp::now() >= begun + overlap, "not before its time");
+    let of_second = world.client_with(&second).events(&EventQuery::default()).await.unwrap();
+    let third = admin.rotate_key(&id, &RotateKey { overlap: Some(secs(0).into()) }).await.unwrap().secret;
+    assert_eq!(of_second.count().await, 0, "without an overlap it ends at once");
+    assert!(world.client_with(&third).events(&EventQuery::default()).await.is_ok());
+}
+
 #[tokio::test]
 async fn a_stream_of_events_ends_when_its_key_expires() {
     let world = World::new().await;
