@@ -5,10 +5,11 @@ use std::sync::{Arc, RwLock, RwLockReadGuard};
 use bytes::Bytes;
 use punctual_core::{QueueId, QueueSettings, Refusal, Timestamp};
 use punctual_store::{Cause, MapEntry, Store, StoreError, Swap};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::Error;
+use crate::door::Door;
 use crate::stored_queue::{decode, encode};
 
 /// Where the last number given lies in the store's map.
@@ -28,6 +29,8 @@ pub(crate) struct Queue {
     pub extras: Bytes,
     /// Grows with each change of the settings: of two, the higher is the present one.
     pub version: u64,
+    /// What every task of it comes in by.
+    pub door: Door,
 }
 
 /// What a queue is called.
@@ -49,6 +52,8 @@ pub(crate) struct Directory<S> {
     /// Held while a queue is made: of many first tasks one makes it, and the others find it. Without it all would write,
     /// and all but one begin again, round after round.
     making: Mutex<()>,
+    /// Held while a queue is removed.
+    removing: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -56,12 +61,19 @@ struct Known {
     /// By namespace, then by name.
     queues: FxHashMap<Arc<str>, FxHashMap<Arc<str>, Queue>>,
     names: FxHashMap<QueueId, QueueName>,
+    /// They do not come back, whatever was read before they were removed.
+    removed: FxHashSet<QueueId>,
 }
 
 impl<S: Store> Directory<S> {
     pub fn new(store: Arc<S>) -> Directory<S> {
-        let (known, news, making) = (RwLock::default(), watch::Sender::default(), Mutex::default());
-        Directory { store, known, news, making }
+        Directory {
+            store,
+            known: RwLock::default(),
+            news: watch::Sender::default(),
+            making: Mutex::default(),
+            removing: Mutex::default(),
+        }
     }
 
     /// Reads the queues of all namespaces, so that each begins with its settings and not with the defaults.
@@ -106,6 +118,11 @@ impl<S: Store> Directory<S> {
         self.making.lock().await
     }
 
+    /// Waits until nobody removes a queue any more.
+    pub async fn one_removal_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.removing.lock().await
+    }
+
     /// A queue that this process has met.
     pub fn met(&self, namespace: &str, name: &str) -> Option<Queue> {
         self.known().queues.get(namespace)?.get(name).cloned()
@@ -144,6 +161,16 @@ impl<S: Store> Directory<S> {
         self.met(&namespace, &name)
     }
 
+    /// A queue by its number, if it is there still, and not another one of its name.
+    pub async fn is_there(&self, now: Timestamp, id: QueueId) -> Result<Option<Queue>, Error> {
+        let there = || self.numbered(id).filter(|queue| queue.id == id);
+        if there().is_none() && !self.known().removed.contains(&id) {
+            // Somebody else may have made it.
+            self.read_all(now).await?;
+        }
+        Ok(there())
+    }
+
     /// The queue of that name, if there is one. Nothing is made by looking.
     pub async fn find(&self, now: Timestamp, namespace: &str, name: &str) -> Result<Option<Queue>, Error> {
         punctual_core::check::queue_name(name)?;
@@ -178,7 +205,10 @@ impl<S: Store> Directory<S> {
             let value = encode(id, &settings, &extras);
             let swap = self.store.compare_and_set(now, &key, version, Some(value), None).await?;
             if let Swap::Done(Some(version)) = swap {
-                return Ok(self.remember(&key, Queue { id, settings: settings.into(), extras, version }));
+                let door = Door::default();
+                return Ok(
+                    self.remember(&key, Queue { id, settings: settings.into(), extras, version, door })
+                );
             }
         }
     }
@@ -189,12 +219,13 @@ impl<S: Store> Directory<S> {
         now: Timestamp,
         namespace: &str,
         name: &str,
-        version: u64,
+        queue: &Queue,
     ) -> Result<(), Error> {
         let key = key(namespace, name);
-        match self.store.compare_and_set(now, &key, Some(version), None, None).await? {
+        match self.store.compare_and_set(now, &key, Some(queue.version), None, None).await? {
             Swap::Done(_) => {
                 let mut known = self.known.write().expect("nothing panics while it is held");
+                known.removed.insert(queue.id);
                 known.queues.get_mut(namespace).map(|queues| queues.remove(name));
                 Ok(())
             }
@@ -222,16 +253,22 @@ impl<S: Store> Directory<S> {
     }
 
     /// Keeps the newest of what was heard of a queue, in whatever order it is heard.
-    fn remember(&self, key: &str, queue: Queue) -> Queue {
+    fn remember(&self, key: &str, mut queue: Queue) -> Queue {
         let Some((namespace, name)) = key.strip_prefix(ALL_QUEUES).and_then(|rest| rest.split_once('/'))
         else {
             return queue;
         };
         let mut known = self.known.write().expect("nothing panics while it is held");
         let called = QueueName { namespace: namespace.into(), name: name.into() };
+        if known.removed.contains(&queue.id) {
+            queue.door = Door::of_what_is_gone();
+            return queue;
+        }
         let queues = known.queues.entry(called.namespace.clone()).or_default();
-        if let Some(newer) = queues.get(name).filter(|known| known.version > queue.version) {
-            return newer.clone();
+        match queues.get(name) {
+            Some(newer) if newer.version > queue.version => return newer.clone(),
+            Some(before) if before.id == queue.id => queue.door = before.door.clone(),
+            _ => {}
         }
         let is_new = queues.insert(called.name.clone(), queue.clone()).is_none();
         known.names.insert(queue.id, called);
@@ -261,7 +298,7 @@ fn refuse_to_split(before: &QueueSettings, after: &QueueSettings) -> Result<(), 
 
 fn read(entry: &MapEntry) -> Result<Queue, Error> {
     let (id, settings, extras) = decode(&entry.value).map_err(StoreError::Corrupt)?;
-    Ok(Queue { id, settings: settings.into(), extras, version: entry.version })
+    Ok(Queue { id, settings: settings.into(), extras, version: entry.version, door: Door::default() })
 }
 
 fn number(value: &[u8]) -> Result<u32, Error> {

@@ -51,7 +51,7 @@ pub enum Error {
     /// The scheduler does not own the task's partition, and nothing was changed: it is being reloaded, or another
     /// scheduler has taken the store over. Try again, or ask the other one.
     NotOwner,
-    /// It may or may not have happened. Look before you repeat it, or repeat it with a unique key.
+    /// It may or may not have happened. Look before you repeat it, or repeat it with a unique key and the same time.
     Unknown,
     /// The worker's time for this attempt is over, or it was reported on before: nothing was changed, and somebody else
     /// may have the task by now.
@@ -98,7 +98,7 @@ impl fmt::Display for Error {
                 "the task's partition is being reloaded (try again), or another scheduler has taken the store over (ask that one)",
             ),
             Error::Unknown => f.write_str(
-                "it may or may not have happened: look before you repeat it, or repeat it with a unique key",
+                "it may or may not have happened: look before you repeat it, or repeat it with a unique key and the same time",
             ),
             Error::Late => f.write_str(
                 "the time to run is over, or this attempt was reported on before: drop the work, somebody else may have the task by now",

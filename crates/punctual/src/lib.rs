@@ -30,6 +30,7 @@
 mod builder;
 pub mod clock;
 mod directory;
+mod door;
 mod error;
 mod executor;
 mod handlers;

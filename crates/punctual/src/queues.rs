@@ -7,6 +7,7 @@ use punctual_core::{QueueId, QueueSettings, TaskId};
 use punctual_store::Store;
 
 use crate::directory::{Changed, Queue};
+use crate::door::Entry;
 use crate::error::Error;
 use crate::scheduler::Scheduler;
 use crate::shell::Command;
@@ -119,17 +120,29 @@ impl<S: Store> Scheduler<S> {
         Ok(view(name, self.write(name, change).await?))
     }
 
-    /// Forgets a queue in which nothing waits, if its version `is_expected`. A task that comes for it later makes it anew.
+    /// Forgets a queue in which nothing waits, if its version `is_expected`. A task that comes for it later makes it anew;
+    /// those that are dead in it cannot be tried again.
     pub async fn remove_queue(&self, name: &str, is_expected: impl Fn(u64) -> bool) -> Result<(), Error> {
         let queue = self.queue_if_there(name).await?.ok_or(Error::QueueNotFound)?;
         if !is_expected(queue.version) {
             return Err(Error::QueueChanged);
         }
+        let (scheduler, name) = (self.clone(), Box::<str>::from(name));
+        // Whoever asks may go away half-way, and the queue would be neither there nor gone.
+        let removal = tokio::spawn(async move { scheduler.remove_if_empty(&name, &queue).await });
+        removal.await.unwrap_or(Err(Error::Unknown))
+    }
+
+    async fn remove_if_empty(&self, name: &str, queue: &Queue) -> Result<(), Error> {
+        let directory = &self.inner.directory;
+        let _alone = directory.one_removal_at_a_time().await;
+        let door_shut = queue.door.shut().ok_or(Error::QueueNotEmpty)?;
         let waiting = self.list(&Filter::live().queue(name), None, 1).await?;
         if !waiting.tasks.is_empty() || waiting.next.is_some() {
             return Err(Error::QueueNotEmpty);
         }
-        self.inner.directory.remove(self.now(), &self.namespace, name, queue.version).await?;
+        directory.remove(self.now(), &self.namespace, name, queue).await?;
+        door_shut.for_good();
         self.tell(Command::QueueRemoved(queue.id)).await
     }
 
@@ -186,6 +199,18 @@ impl<S: Store> Scheduler<S> {
     async fn tell_of_queue(&self, queue: &Queue) -> Result<(), Error> {
         let settings = Box::new(queue.settings.as_ref().clone());
         self.tell(Command::SetQueue(queue.id, queue.version, settings)).await
+    }
+
+    /// The way back into the queue of a task that has ended.
+    pub(crate) async fn enter_again(&self, id: TaskId) -> Result<Entry, Error> {
+        let directory = &self.inner.directory;
+        loop {
+            let queue = directory.is_there(self.now(), id.queue).await?.ok_or(Error::QueueNotFound)?;
+            if let Some(entry) = queue.door.enter() {
+                return Ok(entry);
+            }
+            drop(directory.one_removal_at_a_time().await);
+        }
     }
 
     /// Whether a queue is of this namespace. One that this process has not met is nobody's yet.

@@ -11,6 +11,7 @@ use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
 use crate::directory::Queue;
+use crate::door::{Entries, Entry};
 use crate::error::Error;
 use crate::scheduler::Scheduler;
 use crate::shell::Command;
@@ -28,12 +29,8 @@ impl<S: Store> Scheduler<S> {
     }
 
     /// Decides where a task belongs. Nothing is changed before everything is checked.
-    pub(crate) async fn place(&self, task: Checked) -> Result<(PartitionId, Draft), Error> {
-        let queue = match self.inner.directory.met(&self.namespace, &task.queue) {
-            Some(queue) => queue,
-            // Boxed, because it is seldom: every other task would carry the room for it.
-            None => Box::pin(self.meet_queue(&task)).await?,
-        };
+    pub(crate) async fn place(&self, task: Checked) -> Result<(PartitionId, Draft, Entry), Error> {
+        let (queue, entry) = self.enter(&task).await?;
         let priority = task.priority.unwrap_or(queue.settings.priority);
         let route = match task.spec.routing_key() {
             _ if queue.settings.pinned => Route::of(&task.queue),
@@ -42,7 +39,24 @@ impl<S: Store> Scheduler<S> {
         };
         let Checked { spec, on_conflict, .. } = task;
         let draft = Draft { route, queue: queue.id, priority, spec, on_conflict };
-        Ok((route.partition(self.inner.partitions), draft))
+        Ok((route.partition(self.inner.partitions), draft, entry))
+    }
+
+    /// The queue that a task is for, and a way in: as long as somebody holds it, nobody removes the queue.
+    async fn enter(&self, task: &Checked) -> Result<(Queue, Entry), Error> {
+        let directory = &self.inner.directory;
+        loop {
+            let queue = match directory.met(&self.namespace, &task.queue) {
+                Some(queue) => queue,
+                // Boxed, because it is seldom: every other task would carry the room for it.
+                None => Box::pin(self.meet_queue(task)).await?,
+            };
+            if let Some(entry) = queue.door.enter() {
+                return Ok((queue, entry));
+            }
+            // Somebody removes it: afterwards it is there as before, or gone.
+            drop(directory.one_removal_at_a_time().await);
+        }
     }
 
     /// The queue that a task is for, made if there is none and the task may enter it.
@@ -58,13 +72,14 @@ impl<S: Store> Scheduler<S> {
         &self,
         partition: PartitionId,
         drafts: Vec<Draft>,
+        entries: Entries,
     ) -> Result<Vec<Created>, Error> {
         let mut all = Vec::with_capacity(drafts.len());
         for (drafts, kib) in portions(drafts) {
             // Held until the answer: what waits to be recorded takes no more memory than this.
             let room = self.inner.asked_kib.acquire_many(kib.min(ASKED_KIB_MAX)).await;
             let _room = room.map_err(|_| Error::Stopped)?;
-            match self.ask_partition(partition, Ask::Create(drafts)).await? {
+            match self.ask_partition(partition, Ask::Create(drafts), entries.clone()).await? {
                 Answer::Created(created) => all.extend(created),
                 answer => return Err(refused(answer)),
             }
@@ -83,8 +98,12 @@ impl<S: Store> Scheduler<S> {
         if_revision: Option<u32>,
     ) -> Result<Answer, Error> {
         self.refuse_foreign(id)?;
+        let entries = match amendment {
+            Amendment::Retry => Entries::from(self.enter_again(id).await?),
+            _ => Entries::default(),
+        };
         let amend = Amend { id, amendment, if_revision };
-        self.ask_partition(id.partition(self.inner.partitions), Ask::Amend(amend)).await
+        self.ask_partition(id.partition(self.inner.partitions), Ask::Amend(amend), entries).await
     }
 
     /// Ends what is past its deadline: it is not live, although nobody has looked at it since.
@@ -103,10 +122,15 @@ impl<S: Store> Scheduler<S> {
         page
     }
 
-    async fn ask_partition(&self, partition: PartitionId, ask: Ask) -> Result<Answer, Error> {
+    async fn ask_partition(
+        &self,
+        partition: PartitionId,
+        ask: Ask,
+        entries: Entries,
+    ) -> Result<Answer, Error> {
         self.refuse_when_stopping()?;
         let (reply, answer) = oneshot::channel();
-        self.tell(Command::Ask { partition, ask, reply }).await?;
+        self.tell(Command::Ask { partition, ask, reply, entries }).await?;
         match answer.await {
             Ok(Answer::NotOwner) => Err(self.gone(Error::NotOwner)),
             Ok(answer) => Ok(answer),

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::builder::{Builder, check_name};
 use crate::clock::Clock;
 use crate::directory::Directory;
+use crate::door::Entries;
 use crate::error::Error;
 use crate::handlers::{Failure, Handlers, Job};
 use crate::request::{amended, cancelled, scheduled};
@@ -86,8 +87,8 @@ impl<S: Store> Scheduler<S> {
     pub fn schedule(&self, task: NewTask) -> impl Future<Output = Result<Scheduled, Error>> + Send {
         let checked = self.check(self.now(), task);
         async move {
-            let (partition, draft) = self.place(checked?).await?;
-            let created = self.create(partition, vec![draft]).await?;
+            let (partition, draft, entry) = self.place(checked?).await?;
+            let created = self.create(partition, vec![draft], Entries::from(entry)).await?;
             let created = created.into_iter().next().ok_or(Error::Unknown)?;
             scheduled(created)
         }
@@ -97,7 +98,7 @@ impl<S: Store> Scheduler<S> {
     /// refused does not spoil the others.
     pub async fn schedule_many(&self, tasks: Vec<NewTask>) -> Vec<Result<Scheduled, Error>> {
         let mut results: Vec<Option<Result<Scheduled, Error>>> = Vec::with_capacity(tasks.len());
-        let mut by_partition: BTreeMap<PartitionId, (Vec<usize>, Vec<Draft>)> = BTreeMap::new();
+        let mut by_partition: BTreeMap<PartitionId, (Vec<usize>, Vec<Draft>, Entries)> = BTreeMap::new();
         let now = self.now();
         for (place, task) in tasks.into_iter().enumerate() {
             let placed = match self.check(now, task) {
@@ -105,17 +106,18 @@ impl<S: Store> Scheduler<S> {
                 Err(error) => Err(error),
             };
             match placed {
-                Ok((partition, draft)) => {
-                    let (places, drafts) = by_partition.entry(partition).or_default();
+                Ok((partition, draft, entry)) => {
+                    let (places, drafts, entries) = by_partition.entry(partition).or_default();
                     places.push(place);
                     drafts.push(draft);
+                    entries.add(entry);
                     results.push(None);
                 }
                 Err(error) => results.push(Some(Err(error))),
             }
         }
-        let creates = by_partition.into_iter().map(|(partition, (places, drafts))| async move {
-            (places, self.create(partition, drafts).await)
+        let creates = by_partition.into_iter().map(|(partition, (places, drafts, entries))| async move {
+            (places, self.create(partition, drafts, entries).await)
         });
         for (places, created) in futures_util::future::join_all(creates).await {
             let mut created = created.map(Vec::into_iter);

@@ -9,6 +9,7 @@ use punctual_store::Store;
 use tokio::sync::oneshot;
 
 use crate::directory::Queue;
+use crate::door::Entries;
 use crate::error::Error;
 use crate::request::prolonged;
 use crate::scheduler::Scheduler;
@@ -158,7 +159,7 @@ impl<S: Store> Scheduler<S> {
         check_time_to_run(Some(more))?;
         let (reply, answer) = oneshot::channel();
         let (partition, ask) = (token.id.partition(self.inner.partitions), Ask::Touch(token, more));
-        self.tell(Command::Ask { partition, ask, reply }).await?;
+        self.tell(Command::Ask { partition, ask, reply, entries: Entries::default() }).await?;
         match answer.await {
             Ok(Answer::NotOwner) => Err(self.gone(Error::NotOwner)),
             Ok(answer) => prolonged(answer),

@@ -51,6 +51,7 @@ const PAGES: &[(&str, &str)] = pages![
     "query_invalid",
     "queue_changed",
     "queue_exists",
+    "queue_in_use",
     "queue_name_invalid",
     "queue_not_empty",
     "queue_not_found",

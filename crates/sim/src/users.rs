@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use punctual::shell::{Command, EndedOrForgotten};
+use punctual::shell::{Command, EndedOrForgotten, Entries};
 use punctual_core::{
     Amend, Amendment, Answer, Ask, Created, Draft, OnConflict, PartitionId, Priority, QueueId, Route, Spec,
     Target, TaskId, Timestamp,
@@ -292,7 +292,10 @@ fn ask(world: &World, partition: PartitionId, ask: Ask) -> impl Future<Output = 
     let node = &world.nodes[world.owners[usize::from(partition.0)]];
     let (reply, answer) = oneshot::channel();
     let sent = match &node.process {
-        Some(process) => process.commands.try_send(Command::Ask { partition, ask, reply }).is_ok(),
+        Some(process) => process
+            .commands
+            .try_send(Command::Ask { partition, ask, reply, entries: Entries::default() })
+            .is_ok(),
         None => false,
     };
     async move { if sent { answer.await.ok() } else { Some(Answer::NotOwner) } }

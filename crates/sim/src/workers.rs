@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use punctual::Settled;
 use punctual::clock::SimulatedClock;
-use punctual::shell::{Command, Reserve};
+use punctual::shell::{Command, Entries, Reserve};
 use punctual_core::{Answer, Ask, Attempt, Outcome, Timestamp, Token};
 use tokio::sync::{mpsc, oneshot};
 
@@ -243,7 +243,7 @@ impl Work {
         let (reply, answer) = oneshot::channel();
         let (_, commands) = self.workers.owner(self.token)?;
         let (partition, ask) = (self.token.id.partition(PARTITIONS), Ask::Touch(self.token, more));
-        commands.try_send(Command::Ask { partition, ask, reply }).ok();
+        commands.try_send(Command::Ask { partition, ask, reply, entries: Entries::default() }).ok();
         answer.await.ok()
     }
 

@@ -82,12 +82,21 @@ pub(crate) fn fault_of(body: &[u8], error: &serde_json::Error) -> BodyFault {
     let missing = missing_field(error).filter(|_| is_json);
     let detail = match unknown_field(error) {
         _ if missing.is_some() => "is missing".to_owned(),
+        _ if is_mistaken && is_half_a_character(error) => {
+            "text with half a character: `\\ud800` to `\\udfff` stand only in pairs".to_owned()
+        }
         _ if is_mistaken => "neither one of the words nor the object that can stand here".to_owned(),
         _ if !is_json => format!("the body is not JSON: {error}"),
         Some(unknown) => unknown.to_string(),
         None => in_words_of_the_wire(without_place(&error.to_string())),
     };
     BodyFault { field: missing, detail, is_json }
+}
+
+/// What only serde_json's message tells.
+fn is_half_a_character(error: &serde_json::Error) -> bool {
+    let message = error.to_string();
+    message.contains("surrogate") || message.contains("hex escape")
 }
 
 /// Lines and columns say little about a body that a program has written; the field says more.
@@ -97,6 +106,10 @@ fn without_place(message: &str) -> &str {
 
 /// What is a struct here is an object there, whatever it is called.
 fn in_words_of_the_wire(message: &str) -> String {
+    if message.ends_with("unit variant, expected newtype variant") {
+        return "a word that needs a value: write an object, {\"the word\": its value}".to_owned();
+    }
+    let message = &message.replace("expected a sequence", "expected a list");
     match message.rsplit_once(", expected struct ") {
         Some((found, _)) => format!("{found}, expected an object"),
         None => message.to_owned(),

@@ -50,7 +50,7 @@ pub use select::{
 };
 pub use span::{Span, SpanProblem};
 pub use task::{Http, NewTask, OnConflict, State, TargetKind, Task, UnknownState};
-pub use time::{Moment, Time, TimeKind, TimeProblem};
+pub use time::{Moment, Time, TimeKind, TimeProblem, check_zone};
 pub use work::{
     Ack, AckItem, Batch, Bury, BuryItem, Kick, KickItem, Nack, NackItem, PeekQuery, Release, ReleaseItem,
     ReportResult, Reserve, Reserved, ReservedTask, Touch, TouchItem, Touched,

@@ -185,6 +185,11 @@ fn in_zone(civil: DateTime, zone: &TimeZone) -> Result<Timestamp, TimeProblem> {
     }
 }
 
+/// Whether there is a zone of this name, also where no time needs it.
+pub fn check_zone(name: &str) -> Result<(), TimeProblem> {
+    find_zone(name).map(|_| ())
+}
+
 fn find_zone(name: &str) -> Result<TimeZone, TimeProblem> {
     let is_offset = name.starts_with(['+', '-']);
     let found = if is_offset { PARSER.parse_time_zone(name) } else { TimeZone::get(name) };
@@ -241,7 +246,14 @@ impl FromStr for Time {
             Some(TimeZoneAnnotationKind::Offset(offset)) => Some(written(*offset).into()),
             Some(_) => return Err(not_a_time(text)),
         };
-        Ok(Time { civil: pieces.date().to_datetime(time), offset: pieces.offset(), zone })
+        // `-00:00` says as little of the place as `Z` (RFC 9557, section 2).
+        let offset = pieces.offset().map(|offset| match offset {
+            PiecesOffset::Numeric(zero) if zero.is_negative() && zero.offset().is_zero() => {
+                PiecesOffset::Zulu
+            }
+            offset => offset,
+        });
+        Ok(Time { civil: pieces.date().to_datetime(time), offset, zone })
     }
 }
 

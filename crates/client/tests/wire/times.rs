@@ -111,6 +111,13 @@ fn the_range_of_times_has_ends() {
 }
 
 #[test]
+fn a_negative_zero_says_nothing_of_the_place() {
+    assert_eq!(resolved("2026-11-16T09:00:00-00:00", None), "2026-11-16T09:00:00.000000Z");
+    assert_eq!(resolved("2026-11-16T09:00:00-00:00[Europe/Paris]", None), "2026-11-16T09:00:00.000000Z");
+    assert!(resolved("2026-11-16T09:00:00+00:00[Europe/Paris]", None).contains("contradicts"));
+}
+
+#[test]
 fn an_offset_is_less_than_a_day() {
     assert_eq!(resolved("2026-11-16T09:00:00+23:59", None), "2026-11-15T09:01:00.000000Z");
     assert_eq!(resolved("2026-11-16T09:00:00", Some("-23:59")), "2026-11-17T08:59:00.000000Z");

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::act::until_answered;
 use super::{Done, Reserve, Shell, WAITERS_MIN};
+use crate::door::Entries;
 use crate::view::{Load, Quiet};
 use crate::worker::Settled;
 use punctual_core::{EndState, EndedTask, Obstacle};
@@ -25,6 +26,8 @@ pub enum Command {
         ask: Ask,
         /// Where the answer goes. Dropped without one: the loop is gone, and the outcome unknown.
         reply: oneshot::Sender<Answer>,
+        /// The ways into the queues that it makes tasks for, held until the answer.
+        entries: Entries,
     },
     /// Say when a task has ended.
     AwaitEnd {
@@ -78,6 +81,13 @@ pub enum Command {
     Running(Vec<TaskId>, oneshot::Sender<Vec<Option<Token>>>),
 }
 
+/// Somebody waits for an answer.
+pub(super) struct Asked {
+    partition: PartitionId,
+    reply: oneshot::Sender<Answer>,
+    _entries: Entries,
+}
+
 /// The end of a task that somebody waited for.
 pub type Ended = Option<EndedOrForgotten>;
 
@@ -93,7 +103,9 @@ pub enum EndedOrForgotten {
 impl<S: Store> Shell<S> {
     pub(super) fn obey(&mut self, now: Now, command: Command) {
         match command {
-            Command::Ask { partition, ask, reply } => self.ask(now, partition, ask, reply),
+            Command::Ask { partition, ask, reply, entries } => {
+                self.ask(now, partition, ask, (reply, entries));
+            }
             Command::AwaitEnd { id, reply } => self.await_end(id, reply),
             Command::QueueRemoved(queue) => self.send_away(queue),
             Command::SetQueue(queue, version, settings) => self.set_queue(now, queue, version, *settings),
@@ -138,7 +150,13 @@ impl<S: Store> Shell<S> {
         }
     }
 
-    pub(super) fn ask(&mut self, now: Now, partition: PartitionId, ask: Ask, reply: oneshot::Sender<Answer>) {
+    pub(super) fn ask(
+        &mut self,
+        now: Now,
+        partition: PartitionId,
+        ask: Ask,
+        (reply, entries): (oneshot::Sender<Answer>, Entries),
+    ) {
         // What workers hold goes on during a stop.
         if self.stopping.is_some() && !matches!(ask, Ask::Touch(..)) {
             reply.send(Answer::NotOwner).ok();
@@ -150,20 +168,20 @@ impl<S: Store> Shell<S> {
         }
         self.next_ask += 1;
         let no = AskNo(self.next_ask);
-        self.asks.insert(no, (partition, reply));
+        self.asks.insert(no, Asked { partition, reply, _entries: entries });
         self.node.ask(now, partition, Event::Asked(no, ask), &mut self.effects);
     }
 
     pub(super) fn answer(&mut self, no: AskNo, answer: Answer) {
-        if let Some((_, reply)) = self.asks.remove(&no) {
-            reply.send(answer).ok();
+        if let Some(asked) = self.asks.remove(&no) {
+            asked.reply.send(answer).ok();
         }
     }
 
     /// A partition is gone before it answered these requests.
     pub(super) fn answer_all(&mut self, partition: PartitionId, answer: Answer) {
         let mut asks: Vec<AskNo> =
-            self.asks.iter().filter(|(_, (of, _))| *of == partition).map(|(no, _)| *no).collect();
+            self.asks.iter().filter(|(_, asked)| asked.partition == partition).map(|(no, _)| *no).collect();
         asks.sort_unstable();
         for no in asks {
             self.answer(no, answer.clone());

@@ -37,7 +37,9 @@ use crate::executor::Executor;
 use crate::observer::{Note, Observer};
 use crate::view::Quiet;
 
+pub use crate::door::Entries;
 use alarm::{Alarm, sleep};
+use command::Asked;
 pub use command::{Command, Ended, EndedOrForgotten};
 use overdue::Overdue;
 use runners::{Report, Runners};
@@ -99,7 +101,7 @@ pub struct Shell<S> {
     effects: Effects,
 
     next_ask: u64,
-    asks: FxHashMap<AskNo, (PartitionId, oneshot::Sender<Answer>)>,
+    asks: FxHashMap<AskNo, Asked>,
     inline_attempts: FxHashMap<Token, AbortHandle>,
     /// Who waits for the end of a task.
     waiters: FxHashMap<TaskId, Vec<oneshot::Sender<Ended>>>,

@@ -10,7 +10,7 @@ use punctual_core::{Amend, Amendment, Answer, Ask, Now, Task, TaskId, Timestamp,
 use punctual_store::Store;
 use tokio::sync::oneshot;
 
-use super::{Done, Shell, WAITERS_MIN};
+use super::{Done, Entries, Shell, WAITERS_MIN};
 
 /// How long to wait before asking again when nobody could answer.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -63,7 +63,12 @@ impl<S: Store> Shell<S> {
             }
             let (reply, answer) = oneshot::channel();
             let partition = id.partition(self.meta.partitions);
-            self.ask(now, partition, Ask::Amend(Amend::any(id, Amendment::Expire)), reply);
+            self.ask(
+                now,
+                partition,
+                Ask::Amend(Amend::any(id, Amendment::Expire)),
+                (reply, Entries::default()),
+            );
             self.calls.push(Box::pin(async move { Done::Overdue(id, answer.await.ok()) }));
         }
     }

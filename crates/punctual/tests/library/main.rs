@@ -15,6 +15,7 @@ mod look;
 mod order;
 mod queues;
 mod recovery;
+mod removal;
 mod retries;
 mod script;
 mod stop;

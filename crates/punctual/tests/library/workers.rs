@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{Clock, VirtualClock};
-use punctual::shell::{Command, Parts, Reserve, Shell};
+use punctual::shell::{Command, Entries, Parts, Reserve, Shell};
 use punctual::{
     EndState, Error, Handlers, NewTask, OnConflict, OnExhausted, QueueSettings, Report, Reserved,
     RetryPolicy, Scheduler, Store, TaskId, TaskState, Timestamp,
@@ -379,7 +379,8 @@ async fn what_workers_hold_does_not_count_where_its_partition_has_gone() {
         let (priority, on_conflict) = (Priority::default(), OnConflict::default());
         let ask = Ask::Create(vec![Draft { route, queue, priority, spec, on_conflict }]);
         let (reply, created) = oneshot::channel();
-        commands.send(Command::Ask { partition: route.partition(2), ask, reply }).await.unwrap();
+        let (partition, entries) = (route.partition(2), Entries::default());
+        commands.send(Command::Ask { partition, ask, reply, entries }).await.unwrap();
         assert!(matches!(created.await.unwrap(), Answer::Created(_)));
     }
     let reserve = async || {

@@ -57,10 +57,18 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Query<T>, Failure> {
-        let query = parts.uri.query().unwrap_or_default();
-        serde_urlencoded::from_str(query).map(Query).map_err(|error| match wire::unknown_field(&error) {
-            Some(unknown) => Failure::new("query_invalid", unknown.to_string()),
-            None => Failure::new("query_invalid", error.to_string()),
+        let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let query = serde_urlencoded::Deserializer::new(query);
+        serde_path_to_error::deserialize(query).map(Query).map_err(|error| {
+            let (field, problem) = (error.path().to_string(), error.inner().to_string());
+            let detail = match wire::unknown_field(&problem) {
+                Some(unknown) => unknown.to_string(),
+                None if problem.contains("digit") || problem.contains("integer") => {
+                    format!("{field}: is no number")
+                }
+                None => format!("{field}: {problem}"),
+            };
+            Failure::new("query_invalid", detail)
         })
     }
 }

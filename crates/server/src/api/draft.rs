@@ -9,7 +9,7 @@ use punctual_client::wire::{self, Retry, RetryPreset, Time, TimeProblem};
 
 use super::failure::Failure;
 use super::view;
-use crate::call::{Call, Guard};
+use crate::call::{Call, Guard, method_of};
 use crate::delivery::Delivery;
 use crate::extras::Extras;
 use crate::spans::CreateSpan;
@@ -81,6 +81,7 @@ impl Drafter<'_> {
     /// Checks what needs no scheduler to be checked.
     pub fn draft(&self, mut task: wire::NewTask) -> Result<Drafted, Failure> {
         let zone = task.timezone.as_deref();
+        check_zone(zone)?;
         let at = due(self.now, task.at.as_ref(), task.delay.map(Into::into), zone)?.unwrap_or(self.now);
         let start_by = optional_moment("start_by", task.start_by.as_ref(), zone)?;
         let expires_at = optional_moment("expires_at", task.expires_at.as_ref(), zone)?;
@@ -192,7 +193,7 @@ impl Drafter<'_> {
 /// The call that a task asks for. What it sends is the task's payload.
 pub fn call_of(http: &wire::Http) -> Call {
     Call {
-        method: http.method.clone().unwrap_or_else(|| "POST".to_owned()),
+        method: http.method.as_deref().map_or_else(|| "POST".to_owned(), method_of),
         headers: http.headers.clone().into_iter().collect(),
         timeout: http.timeout.map(Into::into),
         ..Call::post(http.url.clone())
@@ -271,6 +272,12 @@ pub fn after(field: &str, now: Timestamp, by: Duration) -> Result<Timestamp, Fai
 fn out_of_range(field: &str) -> Failure {
     let detail = TimeProblem::OutOfRange.to_string();
     Failure::new("time_out_of_range", format!("{field}: {detail}")).at(field, detail)
+}
+
+/// A zone that is named must be there, also if no time needs it.
+pub fn check_zone(zone: Option<&str>) -> Result<(), Failure> {
+    let found = zone.map_or(Ok(()), wire::check_zone);
+    found.map_err(|problem| Failure::field("timezone", problem.to_string()))
 }
 
 /// The moment that a time of the wire means, if there is one.

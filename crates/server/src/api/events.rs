@@ -13,6 +13,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::ask::{Asker, Query};
 use super::draft::moment_of;
+use super::failure::Failure;
 use super::view;
 use crate::app::{App, Scheduler};
 use crate::watch::Happening;
@@ -22,7 +23,10 @@ pub async fn events(
     State(app): State<App>,
     asker: Asker,
     Query(query): Query<EventQuery>,
-) -> Sse<impl Stream<Item = Result<sse::Event, Infallible>>> {
+) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Failure> {
+    if let Some(queue) = &query.queue {
+        punctual_core::check::queue_name(queue).map_err(punctual::Error::from)?;
+    }
     let happenings = stream::unfold(app.watch().listen(), next);
     let Asker { scheduler, who } = asker;
     let sees_all = !app.access().keys.are_needed();
@@ -42,7 +46,7 @@ pub async fn events(
             () = app.access().until_shut(&who) => {}
         }
     }));
-    Sse::new(events).keep_alive(KeepAlive::default())
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
 /// What there is for a listener.
@@ -86,6 +90,7 @@ fn written(event: &Event) -> Option<sse::Event> {
 
 fn event(scheduler: &Scheduler, happening: &Happening) -> Option<Event> {
     let now = scheduler.now();
+    let mut lane = None;
     let (kind, id, revision, task) = match happening {
         Happening::Created(task) => (EventKind::TaskCreated, task.id, task.revision, shown(scheduler, task)),
         Happening::Waits(task) => {
@@ -93,7 +98,10 @@ fn event(scheduler: &Scheduler, happening: &Happening) -> Option<Event> {
             let kind = if is_blocked { EventKind::LaneBlocked } else { EventKind::TaskRetrying };
             (kind, task.id, task.revision, shown(scheduler, task))
         }
-        Happening::Started(Attempt { token, .. }) => (EventKind::TaskStarted, token.id, token.attempt, None),
+        Happening::Started(Attempt { token, spec, .. }) => {
+            lane = spec.lane.as_deref().map(str::to_owned);
+            (EventKind::TaskStarted, token.id, token.attempt, None)
+        }
         Happening::Ended(ended) => {
             let EndedTask { task, end } = ended;
             let kind = match end.state {
@@ -107,7 +115,7 @@ fn event(scheduler: &Scheduler, happening: &Happening) -> Option<Event> {
         }
     };
     let queue = scheduler.queue_of(id)?.to_string();
-    let lane = task.as_ref().and_then(|task| task.lane.clone());
+    let lane = task.as_ref().map_or(lane, |task: &WireTask| task.lane.clone());
     Some(Event {
         specversion: "1.0".to_owned(),
         id: format!("{id}.{}.{revision}", kind.as_str()),

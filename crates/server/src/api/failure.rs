@@ -54,6 +54,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ("query_invalid", 400, "The query is wrong"),
     ("queue_changed", 412, "The queue was changed meanwhile"),
     ("queue_exists", 412, "The queue is there already"),
+    ("queue_in_use", 409, "A notification needs the queue"),
     ("queue_name_invalid", 422, "The queue's name is wrong"),
     ("queue_not_empty", 409, "Tasks wait in the queue"),
     ("queue_not_found", 404, "There is no such queue"),

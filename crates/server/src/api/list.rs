@@ -10,7 +10,7 @@ use punctual_client::wire;
 use punctual_core::{PartitionId, Seq};
 
 use super::ask::{self, Asker, Query};
-use super::draft::{due, optional_moment};
+use super::draft::{check_zone, due, optional_moment};
 use super::failure::Failure;
 use super::reply::json;
 use super::view;
@@ -328,6 +328,7 @@ pub async fn move_by_filter(asker: Asker, ask::Body(bytes): ask::Body) -> Result
     let request: wire::MoveByFilter = ask::body(&bytes)?;
     let wire::MoveByFilter { filter, dry_run, limit, cursor, at, timezone, delay } = request;
     let now = asker.scheduler.now();
+    check_zone(timezone.as_deref())?;
     let wished = due(now, at.as_ref(), delay.map(Into::into), timezone.as_deref())?;
     let wished = wished.ok_or_else(|| Failure::field("at", "say when they are due: `at` or `delay`"))?;
     let begun = Cursor::given(cursor.as_deref())?.and_then(|cursor| cursor.moved_to);

@@ -109,6 +109,12 @@ async fn shown(scheduler: &Scheduler, notification: &Notification) -> Result<wir
     Ok(wire::Notification { name, url, events, queue, lateness_over: lateness_over.map(Into::into), signed })
 }
 
+/// The notification that this queue is of, if it is of one.
+pub fn of_queue(app: &App, scheduler: &Scheduler, queue: &str) -> Option<String> {
+    let is_its = |one: &Notification| *queue_of(&one.name) == *queue;
+    of_namespace(app, scheduler).into_iter().find(is_its).map(|one| one.name)
+}
+
 fn of_namespace(app: &App, scheduler: &Scheduler) -> Vec<Notification> {
     let ours = |one: &&Notification| one.namespace == scheduler.namespace();
     app.notifications().all().iter().filter(ours).cloned().collect()

@@ -19,6 +19,7 @@ use super::expected::{Expected, Unless};
 use super::failure::Failure;
 use super::list::purge;
 use super::named::Named;
+use super::notifications;
 use super::reply::{json, tagged, unchanged};
 use super::verbs::{QUEUE_VERBS, QueueVerb, name_and_verb};
 use super::view;
@@ -212,6 +213,9 @@ fn succeed(
         Codes::parse(texts).map_err(|error| Failure::field(field, error.to_string()))
     };
     if let Some(texts) = wished.codes {
+        if texts.is_empty() {
+            return Err(Failure::field("success.codes", "without any code no call could ever succeed"));
+        }
         success.codes = codes("success.codes", &texts)?;
     }
     if let Some(texts) = wished.give_up {
@@ -335,8 +339,19 @@ fn flow(flow: &Flow) -> wire::Flow {
 }
 
 /// `DELETE /v1/queues/{queue}`
-pub async fn delete(asker: Asker, Name(name): Name, headers: HeaderMap) -> Result<Response, Failure> {
+pub async fn delete(
+    State(app): State<App>,
+    asker: Asker,
+    Name(name): Name,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     let expected = Expected::read(&headers, "queue_changed")?;
+    if let Some(notification) = notifications::of_queue(&app, &asker.scheduler, &name) {
+        let detail = format!(
+            "the notification {notification} is signed and sent by it: delete that, and its queue goes too"
+        );
+        return Err(Failure::new("queue_in_use", detail));
+    }
     let remove = || asker.scheduler.remove_queue(&name, |version| expected.allows(Some(version)));
     let mut removed = remove().await;
     // It may have changed from one version that is expected to another: who names none expects all of them.
@@ -353,16 +368,28 @@ pub async fn delete(asker: Asker, Name(name): Name, headers: HeaderMap) -> Resul
 }
 
 /// `POST /v1/queues/{queue}:pause`, `:resume` and `:purge`
-pub async fn act(asker: Asker, Name(path): Name, ask::Nothing: ask::Nothing) -> Result<Response, Failure> {
+pub async fn act(
+    asker: Asker,
+    Name(path): Name,
+    headers: HeaderMap,
+    ask::Nothing: ask::Nothing,
+) -> Result<Response, Failure> {
     let scheduler = &asker.scheduler;
     let (name, verb) = name_and_verb(&path, QUEUE_VERBS)?;
+    let expected = Expected::read(&headers, "queue_changed")?;
     // A name that is mistyped must not become a queue.
-    scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
-    match verb {
-        QueueVerb::Pause => scheduler.pause(name).await?,
-        QueueVerb::Resume => scheduler.resume(name).await?,
-        QueueVerb::Purge => return Ok(json(StatusCode::OK, &purge(scheduler, name).await?)),
-    }
     let queue = scheduler.find_queue(name).await?.ok_or(Error::QueueNotFound)?;
-    Ok(answered(&queue))
+    let paused = match verb {
+        QueueVerb::Pause => true,
+        QueueVerb::Resume => false,
+        QueueVerb::Purge if expected.allows(Some(queue.version)) => {
+            return Ok(json(StatusCode::OK, &purge(scheduler, name).await?));
+        }
+        QueueVerb::Purge => return Err(Error::QueueChanged.into()),
+    };
+    let is_expected = |version: Option<u64>| version.is_some() && expected.allows(version);
+    let written = scheduler.write_queue(name, is_expected, |settings, extras| {
+        Ok((QueueSettings { paused, ..settings.clone() }, extras.clone()))
+    });
+    Ok(answered(&written.await?))
 }

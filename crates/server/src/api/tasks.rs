@@ -9,7 +9,7 @@ use punctual::{Error, Found, Spec, Target, Task, TaskId, TaskState, TaskView};
 use punctual_client::wire::{self, Change};
 
 use super::ask::{self, Asker, Full, Name, Query, task_id};
-use super::draft::{body, call_of, due, moment, payload, retry_policy};
+use super::draft::{body, call_of, check_zone, due, moment, payload, retry_policy};
 use super::expected::{Expected, Unless};
 use super::failure::Failure;
 use super::reply::{json, tagged, unchanged};
@@ -170,6 +170,12 @@ pub async fn patch(
     let patch: wire::Patch = ask::body(&bytes)?;
     let expected = Expected::read(&headers, "task_changed")?;
     let zone = patch.timezone.clone();
+    check_zone(zone.as_deref())?;
+    let names_time = patch.at.is_some() || [&patch.start_by, &patch.expires_at].into_iter().any(is_set);
+    if zone.is_some() && !names_time {
+        let detail = "is that of `at`, `start_by` or `expires_at`: give one of them too";
+        return Err(Failure::field("timezone", detail));
+    }
     let at = due(scheduler.now(), patch.at.as_ref(), patch.delay.map(Into::into), zone.as_deref())?;
     let (_, view) = look(scheduler, id, false).await?;
     refuse_outdated(&view, &expected)?;
@@ -193,6 +199,10 @@ pub async fn patch(
         None => task,
     };
     Ok(changed(scheduler, task, full))
+}
+
+fn is_set<T>(change: &Change<T>) -> bool {
+    matches!(change, Change::Set(_))
 }
 
 fn check_call(app: &App, field: &str, call: &Call) -> Result<(), Failure> {

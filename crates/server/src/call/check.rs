@@ -166,6 +166,13 @@ fn without_scheme(text: &str) -> Option<&str> {
     strip("http://").or_else(|| strip("https://"))
 }
 
+/// A method as HTTP knows it: those of the standard are in capitals, however they are written; others are as they are.
+pub fn method_of(text: &str) -> String {
+    let capitals = text.to_ascii_uppercase();
+    let standard = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
+    if standard.contains(&capitals.as_str()) { capitals } else { text.to_owned() }
+}
+
 pub(super) fn parse_method(text: &str) -> Result<Method, BadCall> {
     if text.len() > METHOD_MAX {
         return Err(bad("method", format!("must not be longer than {METHOD_MAX} letters")));
@@ -320,6 +327,12 @@ mod tests {
         assert!(refusal(&many).contains("32 is the most"));
         let large = Call { headers: vec![header(&"x".repeat(4_096)); 2], ..Call::post("https://a.example") };
         assert!(refusal(&large).contains("8192 is the most"));
+    }
+
+    #[test]
+    fn methods_of_the_standard_are_written_as_it_writes_them() {
+        let written = ["get", "Post", "PATCH", "purge", "X-own"].map(method_of);
+        assert_eq!(written, ["GET", "POST", "PATCH", "purge", "X-own"]);
     }
 
     #[test]

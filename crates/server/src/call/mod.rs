@@ -30,7 +30,7 @@ use bytes::Bytes;
 
 pub use at_rest::NotACall;
 pub use caller::{Caller, CallerOptions};
-pub use check::BadCall;
+pub use check::{BadCall, method_of};
 pub use connector::{Resolve, Resolved, SystemResolver};
 pub use guard::{Blocked, Guard, Ports, USUAL_PORTS};
 pub use proxy::{BadProxy, Proxy};

@@ -296,7 +296,7 @@ impl Keys {
         .await
     }
 
-    /// Gives a key a new secret. The one of today is good for as long as `overlap` too.
+    /// Gives a key a new secret. Those of today are good for as long as `overlap` too, and no longer.
     pub async fn rotate(&self, id: &str, overlap: Duration) -> Result<(Known, Secret), KeyTrouble> {
         if overlap > OVERLAP_MAX {
             return Err(KeyTrouble::Field("overlap", "90 days is the most".to_owned()));
@@ -307,6 +307,7 @@ impl Keys {
                 return Err(KeyTrouble::NotFound);
             }
             key.former.insert(0, (key.digest, now + overlap));
+            key.former.iter_mut().for_each(|(_, until)| *until = (*until).min(now + overlap));
             key.former.retain(|(_, until)| now < *until);
             key.former.truncate(FORMER_MAX);
             key.digest = secret.digest();

@@ -61,6 +61,9 @@ async fn bad_requests_are_refused_with_a_code_each() {
         ),
         ("PUT", "/v1/queues/q", r#"{"secrets": ["short"]}"#, 422, "field_invalid"),
         ("PUT", "/v1/queues/q", r#"{"success": {"codes": ["abc"]}}"#, 422, "field_invalid"),
+        ("PUT", "/v1/queues/q", r#"{"success": {"codes": []}}"#, 422, "field_invalid"),
+        ("POST", tasks, r#"{"delay": "1h", "timezone": "Mars/One"}"#, 422, "field_invalid"),
+        ("GET", "/v1/events?queue=b@d", "", 422, "queue_name_invalid"),
         ("GET", "/v1/queues/nobody", "", 404, "queue_not_found"),
         ("POST", "/v1/queues/q:explode", "", 404, "not_found"),
         ("GET", "/v2", "", 404, "not_found"),
@@ -73,6 +76,29 @@ async fn bad_requests_are_refused_with_a_code_each() {
     }
     let all = world.ask("GET", "/v1/tasks", "").await.json();
     assert_eq!(all["tasks"].as_array().unwrap().len(), 0, "nothing was changed");
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named_and_said_in_words_of_the_wire() {
+    let world = World::new().await;
+    let tasks = "/v1/queues/q/tasks";
+    for (method, path, body, detail) in [
+        ("GET", "/v1/tasks?limit=", "", "limit: is no number"),
+        ("GET", "/v1/tasks?limit=abc", "", "limit: is no number"),
+        ("GET", "/v1/tasks?state=", "", "state: "),
+        ("GET", "/v1/tasks?sate=dead", "", "did you mean \"state\"?"),
+        ("POST", tasks, r#"{"lane": "\ud800"}"#, "text with half a character"),
+        ("PUT", "/v1/queues/q", r#"{"target": "handler"}"#, "a word that needs a value"),
+        ("PUT", "/v1/queues/q", r#"{"secrets": "whsec_"}"#, "expected a list"),
+    ] {
+        let problem = world.ask(method, path, body).await.json();
+        let said = problem["detail"].as_str().unwrap();
+        assert!(said.contains(detail), "{method} {path} {body}: {problem}");
+    }
+    let made = world.ask("POST", tasks, r#"{"delay": "1h"}"#).await.json();
+    let path = format!("/v1/tasks/{}", made["id"].as_str().unwrap());
+    let alone = world.ask("PATCH", &path, r#"{"timezone": "Europe/Paris"}"#).await;
+    assert_eq!(alone.problem(), (422, "field_invalid".to_owned()), "a zone of no time");
 }
 
 /// They were read as if they had come as they are.

@@ -176,3 +176,57 @@ async fn a_queue_is_not_removed_by_whoever_knows_an_older_version() {
     let tag = there.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
     assert_eq!(world.ask_with("DELETE", path, &[("if-match", tag)], b"").await.status, 204);
 }
+
+#[tokio::test]
+async fn pausing_resuming_and_purging_heed_the_version_that_is_named() {
+    let world = World::new().await;
+    assert_eq!(world.ask("PUT", "/v1/queues/q", "{}").await.status, 200);
+    assert_eq!(world.ask("POST", "/v1/queues/q/tasks", r#"{"delay": "1h"}"#).await.status, 201);
+    for verb in ["pause", "resume", "purge"] {
+        let path = format!("/v1/queues/q:{verb}");
+        let with = async |tag: &str| world.ask_with("POST", &path, &[("if-match", tag)], b"").await;
+        assert_eq!(with("nope").await.problem(), (400, "etag_invalid".to_owned()), "{verb}");
+        assert_eq!(with("\"999\"").await.problem(), (412, "queue_changed".to_owned()), "{verb}");
+    }
+    let (queue, stats) =
+        (world.ask("GET", "/v1/queues/q", "").await, world.ask("GET", "/v1/queues/q/stats", "").await);
+    assert_eq!((&queue.json()["paused"], &stats.json()["tasks"]["scheduled"]), (&false.into(), &1.into()));
+    let tag = queue.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    let paused = world.ask_with("POST", "/v1/queues/q:pause", &[("if-match", tag)], b"").await;
+    assert_eq!((paused.status, &paused.json()["paused"]), (200, &true.into()));
+}
+
+/// It came back into a queue that nobody could see, and was lost with the next start.
+#[tokio::test]
+async fn a_dead_task_of_a_queue_that_is_gone_is_not_tried_again() {
+    let world = World::new().await;
+    let reserve = Reserve { wait: Some(secs(5).into()), ..Reserve::default() };
+    let made = world.client.create("q", &NewTask::new()).await.unwrap().task;
+    let got = world.client.reserve("q", &reserve).await.unwrap().remove(0);
+    world.client.bury(&got.id, &Bury { token: got.token, error: None }).await.unwrap();
+    assert_eq!(world.ask("DELETE", "/v1/queues/q", "").await.status, 204);
+    world.client.create("q", &NewTask::new()).await.unwrap();
+    let refused = (404, "queue_not_found".to_owned());
+    for path in [format!("/v1/tasks/{}:retry", made.id), format!("/v1/tasks/{}/kick", made.id)] {
+        assert_eq!(world.ask("POST", &path, "").await.problem(), refused, "{path}");
+    }
+    let all = world.ask("POST", "/v1/tasks:retry", r#"{"filter": {"state": "dead"}}"#).await.json();
+    assert_eq!(
+        (&all["changed"], &all["problems"][0]["problem"]["code"]),
+        (&0.into(), &"queue_not_found".into())
+    );
+}
+
+/// Its calls went out unsigned from then on, without a word.
+#[tokio::test]
+async fn the_queue_of_a_notification_stays_as_long_as_that() {
+    let world = World::new().await;
+    let body = r#"{"url": "https://example.com/in", "events": ["task.dead"],
+                   "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#;
+    assert_eq!(world.ask("PUT", "/v1/notifications/ops", body).await.json()["signed"], true);
+    let refused = world.ask("DELETE", "/v1/queues/notifications.ops", "").await;
+    assert_eq!(refused.problem(), (409, "queue_in_use".to_owned()));
+    assert_eq!(world.ask("GET", "/v1/notifications/ops", "").await.json()["signed"], true);
+    assert_eq!(world.ask("DELETE", "/v1/notifications/ops", "").await.status, 204);
+    assert_eq!(world.ask("GET", "/v1/queues/notifications.ops", "").await.status, 404);
+}

@@ -85,7 +85,7 @@ async fn events_tell_the_life_of_a_task() {
     let world = World::new().await;
     let query = EventQuery { queue: Some("work".to_owned()), kind: None };
     let mut events = std::pin::pin!(world.client.events(&query).await.unwrap());
-    let made = world.client.create("work", &NewTask::new()).await.unwrap();
+    let made = world.client.create("work", &NewTask::new().lane("order-7")).await.unwrap();
     world.client.create("other", &NewTask::new()).await.unwrap();
     let reserve = Reserve { wait: Some(secs(5).into()), ..Reserve::default() };
     let got = world.client.reserve("work", &reserve).await.unwrap().remove(0);
@@ -93,6 +93,8 @@ async fn events_tell_the_life_of_a_task() {
     for kind in [EventKind::TaskCreated, EventKind::TaskStarted, EventKind::TaskSucceeded] {
         let event = events.next().await.unwrap().unwrap();
         assert_eq!((event.kind, event.subject.as_deref()), (kind, Some(made.task.id.as_str())));
+        let data = event.data;
+        assert_eq!((data.queue.as_deref(), data.lane.as_deref()), (Some("work"), Some("order-7")), "{kind}");
     }
 }
 

@@ -62,7 +62,7 @@ fn delete() -> Operation {
     )
     .if_match("queue_changed")
     .answers_as(204, "It is gone.", Value::Null)
-    .refuses(&["queue_not_empty", "queue_not_found"])
+    .refuses(&["queue_in_use", "queue_not_empty", "queue_not_found"])
 }
 
 fn list() -> Operation {
@@ -81,6 +81,7 @@ fn pause() -> Operation {
         "Nothing of it starts until it is resumed.",
     )
     .body::<wire::Nothing>(false)
+    .if_match("queue_changed")
     .answers::<wire::Queue>(200, "The queue.")
     .tagged(&[200])
     .refuses(&["queue_not_found", "store_full"])
@@ -89,6 +90,7 @@ fn pause() -> Operation {
 fn resume() -> Operation {
     Operation::new("post", "/v1/queues/{queue}:resume", "resumeQueue", "Resume a queue", "")
         .body::<wire::Nothing>(false)
+        .if_match("queue_changed")
         .answers::<wire::Queue>(200, "The queue.")
         .tagged(&[200])
         .refuses(&["queue_not_found", "store_full"])
@@ -98,6 +100,7 @@ fn purge() -> Operation {
     let about = "Cancels what waits, and answers when all of it is done. There is never a `next`.";
     Operation::new("post", "/v1/queues/{queue}:purge", "purgeQueue", "Cancel all tasks of a queue", about)
         .body::<wire::Nothing>(false)
+        .if_match("queue_changed")
         .answers::<wire::Changed>(200, "How many were cancelled, and why others were not.")
         .refuses(&["queue_not_found"])
 }

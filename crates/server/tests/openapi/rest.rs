@@ -15,11 +15,10 @@ fn events() -> Operation {
     let mut operation = Operation::new("get", "/v1/events", "listen", "Listen to what happens", about);
     let event = operation.refer::<wire::Event>();
     let schema = json!({"type": "string", "contentMediaType": "application/json", "contentSchema": event});
-    operation.query::<wire::EventQuery>().answers_as(
-        200,
-        "Events.",
-        json!({"text/event-stream": {"schema": schema}}),
-    )
+    operation
+        .query::<wire::EventQuery>()
+        .answers_as(200, "Events.", json!({"text/event-stream": {"schema": schema}}))
+        .refuses(&["name_empty", "name_too_long", "queue_name_invalid"])
 }
 
 fn healthz() -> Operation {

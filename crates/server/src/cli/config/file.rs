@@ -21,7 +21,7 @@ pub fn read(path: &Path) -> Result<Settings, Trouble> {
 fn told(path: &Path, text: &str, error: &toml::de::Error) -> String {
     let said = match wire::unknown_field(&error.message()) {
         Some(unknown) => unknown.to_string().replace("unknown field", "unknown key"),
-        None => error.message().to_owned(),
+        None => error.message().replace("expected a sequence", "expected a list"),
     };
     let Some(span) = error.span() else { return format!("{}: {said}", path.display()) };
     let before = &text[..span.start.min(text.len())];
