@@ -141,6 +141,35 @@ fn a_local_url_does_tasks() {
     assert!(asked.starts_with("post /tasks") && asked.contains(&format!("idempotency-key: {id}")), "{asked}");
 }
 
+/// Seconds were obeyed, and a date was not.
+#[test]
+fn a_local_url_may_say_until_when_it_wants_to_be_left_alone() {
+    use std::io::Write;
+    let server = Server::start();
+    let local = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/tasks", local.local_addr().unwrap());
+    let id = server.run(&["task", "add", "q", "--text", "hello"]).line();
+    let worker = server.command(&["worker", "--queue", "q", "--post", &url]).stderr(Stdio::piped()).spawn();
+    let mut worker = worker.unwrap();
+    let mut stream = local.accept().unwrap().0;
+    read_until(&mut stream, "\"hello\"");
+    let date = "retry-after: Mon, 16 Nov 2099 09:00:00 GMT";
+    write!(stream, "HTTP/1.1 503 Busy\r\n{date}\r\ncontent-length: 0\r\n\r\n").unwrap();
+    read_until(worker.stderr.as_mut().unwrap(), "503");
+    // The report is on its way.
+    let task = loop {
+        let task = server.run(&["task", "get", &id, "--json"]).with(0).json();
+        if task["state"] == "retrying" {
+            break task;
+        }
+    };
+    let time = |field: &str| task[field].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let waits = time("next_at").duration_since(time("at"));
+    assert!(waits > jiff::SignedDuration::from_hours(23), "a day is the longest: {waits:?}");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
 #[test]
 fn told_twice_a_worker_kills_its_command_and_stops() {
     let server = Server::start();

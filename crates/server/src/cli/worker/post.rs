@@ -1,16 +1,16 @@
 //! Posts a task to a URL near by: for programs that speak HTTP and cannot be reached by the server.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{Request, StatusCode, Uri};
+use http::header::CONTENT_TYPE;
+use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use punctual::clock::Clock;
 use punctual_client::wire::Json;
 use punctual_client::{Failure, Job};
+use punctual_server::call::{Success, Verdict};
 
 use crate::cli::trouble::Trouble;
 use crate::cli::words;
@@ -60,7 +60,10 @@ impl Target {
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| Failure::new(format!("the answer was cut off: {error}")))?.to_bytes();
         let text = String::from_utf8_lossy(&body);
-        if status.is_success() {
+        // As a server judges the answers of whom it calls.
+        let now = punctual::system_time(Clock::system().now().wall);
+        let verdict = Success::default().judge(status, &headers, false, now);
+        if verdict == Verdict::Done {
             let text = text.trim();
             return Ok((!text.is_empty())
                 .then(|| Json::from_text(text).or_else(|_| Json::of(text)))
@@ -69,10 +72,10 @@ impl Target {
         let error = words::shortened(&format!("{status}: {text}"), ERROR_CHARS);
         eprintln!("{}: {error}", task.id);
         let failure = Failure::new(error);
-        if status == StatusCode::GONE {
-            return Err(failure.give_up());
-        }
-        let after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        Err(after.into_iter().fold(failure, |failure, secs| failure.not_before(Duration::from_secs(secs))))
+        Err(match verdict {
+            Verdict::GiveUp => failure.give_up(),
+            Verdict::Retry(Some(wait)) => failure.not_before(wait),
+            _ => failure,
+        })
     }
 }
