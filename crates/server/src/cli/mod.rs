@@ -14,6 +14,7 @@ mod hold;
 mod human_time;
 mod key;
 mod lane;
+mod layout;
 mod notification;
 mod queue;
 mod received;

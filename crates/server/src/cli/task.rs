@@ -15,6 +15,7 @@ use punctual_client::wire::{Span, State, TaskPage, TaskQuery, TaskResult};
 
 use super::Outcome;
 use super::ask::Remote;
+use super::layout;
 use super::trouble::{Exit, Trouble};
 use super::words::{self, Here};
 use select::Filters;
@@ -154,7 +155,7 @@ async fn result(remote: &Remote, id: &str, wait: Duration) -> Outcome {
         }
     };
     let state = result.state;
-    remote.show(&result, |result| result.result.as_ref().map(words::json).unwrap_or_default())?;
+    remote.show(&result, |result| result.result.as_ref().map(layout::on_one_line).unwrap_or_default())?;
     let why = result.error.map(|error| format!(": {error}")).unwrap_or_default();
     match state {
         State::Succeeded => Ok(()),

@@ -170,6 +170,25 @@ fn a_local_url_may_say_until_when_it_wants_to_be_left_alone() {
     worker.wait().unwrap();
 }
 
+/// Results were read and written again to be shown: digits and fields were lost, and what could not be read was
+/// answered with an error as if that were the result.
+#[test]
+fn a_result_is_shown_as_it_was_given() {
+    let server = Server::start();
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let odd = [r#""\ud800""#, "1e999", "12345678901234567890123", r#"{"a":1,"a":2}"#, &deep];
+    let mut worker = server.command(&["worker", "--queue", "q", "--", "cat"]);
+    let mut worker = worker.stderr(Stdio::null()).spawn().unwrap();
+    for payload in odd {
+        let id = server.run(&["task", "add", "q", "--payload", payload]).line();
+        assert_eq!(server.run(&["task", "result", &id, "--wait", "30s"]).line(), payload);
+        let shown = server.run(&["task", "get", &id]).with(0).out.replace(['\n', ' '], "");
+        assert_eq!(shown.matches(payload).count(), 2, "payload and result: {shown}");
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
 #[test]
 fn told_twice_a_worker_kills_its_command_and_stops() {
     let server = Server::start();

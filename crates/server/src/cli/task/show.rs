@@ -1,7 +1,8 @@
 //! How tasks look to people.
 
-use punctual_client::wire::{Json, Task};
+use punctual_client::wire::Task;
 
+use crate::cli::layout;
 use crate::cli::table::{Rows, maybe, state};
 use crate::cli::words::{self, Here, shortened};
 
@@ -62,13 +63,13 @@ pub fn details_of(task: &Task, here: &Here) -> String {
     if let Some(http) = &task.http {
         let headers = http.headers.iter().map(|(name, value)| format!("{name}: {value}"));
         say("headers", (!http.headers.is_empty()).then(|| headers.collect::<Vec<_>>().join("\n")));
-        say("body", http.body.as_ref().map(pretty));
+        say("body", http.body.as_ref().map(layout::indented));
         say("body", http.body_base64.as_ref().map(|bytes| words::bytes(bytes.0.len() as u64)));
     }
     say("callback", task.callback.clone());
-    say("payload", task.payload.as_ref().map(pretty));
+    say("payload", task.payload.as_ref().map(layout::indented));
     say("payload", task.payload_base64.as_ref().map(|bytes| words::bytes(bytes.0.len() as u64)));
-    say("result", task.result.as_ref().map(pretty));
+    say("result", task.result.as_ref().map(layout::indented));
     say("revision", Some(task.revision.to_string()));
     rows.pairs()
 }
@@ -78,13 +79,5 @@ fn target_of(task: &Task) -> String {
         (Some(http), _) => format!("{} {}", http.method.as_deref().unwrap_or("POST"), http.url),
         (None, Some(handler)) => format!("handler {handler}"),
         (None, None) => words::json(&task.target),
-    }
-}
-
-/// JSON as people write it.
-fn pretty(json: &Json) -> String {
-    match json.read::<serde_json::Value>().map(|value| serde_json::to_string_pretty(&value)) {
-        Ok(Ok(text)) => text,
-        _ => json.to_string(),
     }
 }
