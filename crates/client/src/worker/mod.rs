@@ -14,6 +14,7 @@ mod outbox;
 mod run;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -56,6 +57,7 @@ pub struct Worker {
     ttr: Option<Duration>,
     wait: Duration,
     drain: Duration,
+    contact: Contact,
 }
 
 impl Worker {
@@ -70,6 +72,7 @@ impl Worker {
             ttr: None,
             wait: WAIT_MAX,
             drain: Duration::from_secs(30),
+            contact: Contact::default(),
         }
     }
 
@@ -110,6 +113,13 @@ impl Worker {
         self
     }
 
+    /// Who is told when the server is lost, with the error, and when it is there again. A worker tries again by itself:
+    /// this is for people who wonder why nothing happens.
+    pub fn on_contact(mut self, tell: impl Fn(Result<(), Error>) + Send + Sync + 'static) -> Worker {
+        self.contact = Contact(Some(Arc::new(tell)));
+        self
+    }
+
     /// Works until `stop` is ready, and then until what was begun is done or given back.
     ///
     /// A job whose time to run is lost is stopped where it waits: someone else may have its task by now. An error is
@@ -121,6 +131,26 @@ impl Worker {
         R: Serialize + Send + 'static,
     {
         run::Run::new(self, job).until(stop).await
+    }
+}
+
+/// Who is told whether the server can be reached.
+#[derive(Clone, Default)]
+struct Contact(Option<Arc<Tell>>);
+
+type Tell = dyn Fn(Result<(), Error>) + Send + Sync;
+
+impl Contact {
+    fn tell(&self, news: Result<(), Error>) {
+        if let Some(tell) = &self.0 {
+            tell(news);
+        }
+    }
+}
+
+impl fmt::Debug for Contact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Contact").field(&self.0.is_some()).finish()
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Run<F> {
     backoff: Backoff,
     /// The server did not answer, and is left alone for a while.
     is_resting: bool,
+    /// The server cannot be reached, and whoever wants to know was told.
+    is_lost: bool,
     summary: Summary,
     /// What no waiting mends.
     error: Option<Error>,
@@ -98,6 +100,7 @@ where
             sending: FuturesUnordered::new(),
             timers: DelayQueue::new(),
             is_resting: false,
+            is_lost: false,
             summary: Summary::default(),
             error: None,
         }
@@ -139,10 +142,12 @@ where
             return;
         }
         let max = u32::try_from(hands).unwrap_or(u32::MAX).min(self.worker.batch);
+        // A server that was lost is to say at once that it is there again.
+        let wait = if self.is_lost { Duration::ZERO } else { self.worker.wait };
         let reserve = Reserve {
             worker: Some(self.worker.name.clone()),
             max: Some(max),
-            wait: Some(self.worker.wait.into()),
+            wait: Some(wait.into()),
             ttr: self.worker.ttr.map(Span::from),
         };
         let (client, queue) = (self.worker.client.clone(), self.worker.queue.clone());
@@ -158,7 +163,7 @@ where
         self.asking = None;
         match answer {
             Ok(tasks) => {
-                self.backoff.reset();
+                self.has_answered();
                 self.may_ask |= !tasks.is_empty();
                 for task in tasks {
                     match self.phase {
@@ -170,6 +175,7 @@ where
             // The queue may not have been made yet.
             Err(error) if error.is_passing() || error.code() == Some(code::QUEUE_NOT_FOUND) => {
                 self.rest(error.retry_after());
+                self.has_failed(error);
             }
             Err(error) => self.fail(error),
         }
@@ -234,7 +240,7 @@ where
         self.outbox.has_returned(kind);
         match answer {
             Ok(results) => {
-                self.backoff.reset();
+                self.has_answered();
                 let mut results = results.into_iter();
                 for report in reports {
                     self.report_returned(report, results.next().unwrap_or_default());
@@ -243,6 +249,10 @@ where
             Err(error) if error.is_passing() => {
                 reports.into_iter().for_each(|report| self.say_again(report));
                 self.rest(error.retry_after());
+                // A server that only fails to record reports would be lost and there again with every try.
+                if !matches!(error, Error::Unknown(_)) {
+                    self.has_failed(error);
+                }
             }
             Err(error) => {
                 self.summary.unreported += reports.iter().filter(|report| is_end(report)).count() as u64;
@@ -287,6 +297,30 @@ where
             self.outbox.push(report);
         } else if is_end(&report) {
             self.summary.unreported += 1;
+        }
+    }
+
+    fn has_answered(&mut self) {
+        self.backoff.reset();
+        self.is_there();
+    }
+
+    /// Something failed that may pass. Whoever wants to know hears of the first that left us without an answer.
+    fn has_failed(&mut self, error: Error) {
+        match error {
+            Error::Unreachable(_) | Error::Unknown(_) if self.is_lost => {}
+            Error::Unreachable(_) | Error::Unknown(_) => {
+                self.is_lost = true;
+                self.worker.contact.tell(Err(error));
+            }
+            // It is busy, or has no such queue: it is there.
+            _ => self.is_there(),
+        }
+    }
+
+    fn is_there(&mut self) {
+        if std::mem::take(&mut self.is_lost) {
+            self.worker.contact.tell(Ok(()));
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use punctual_client::wire::*;
 use punctual_client::{Error, Failure, Job, Summary, Worker};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::server::{Fault, Server};
@@ -217,6 +217,26 @@ async fn a_server_that_cannot_be_reached_is_asked_again() {
     server.is_down.store(false, Ordering::Relaxed);
     server.until(|server| server.world.tasks().count(State::Succeeded) == 3).await;
     assert_eq!(working.stop().await, Summary { succeeded: 3, ..Summary::default() });
+}
+
+/// A worker said nothing for as long as it had no server.
+#[tokio::test(start_paused = true)]
+async fn whoever_wants_to_know_hears_once_that_a_server_is_lost_and_once_that_it_is_back() {
+    let server = server_with(0, Span::from_secs(60)).await;
+    server.is_down.store(true, Ordering::Relaxed);
+    let (tell, mut told) = mpsc::channel(10);
+    let worker = worker(&server).on_contact(move |news| tell.try_send(news).expect("there is room"));
+    let before = *server.world.changed.borrow();
+    let working = start(worker, |_| async { Ok(()) });
+    assert!(matches!(told.recv().await, Some(Err(Error::Unreachable(_)))));
+    server.until(|server| *server.world.changed.borrow() >= before + 10).await;
+    server.is_down.store(false, Ordering::Relaxed);
+    // Nothing is due, and the server is not made to wait for a task before it says that it is there.
+    assert!(matches!(told.recv().await, Some(Ok(()))));
+    let first: Reserve = bodies(&server, "/reserve").remove(0);
+    assert_eq!(first.wait, Some(Span::from_secs(0)));
+    working.stop().await;
+    assert!(told.recv().await.is_none(), "once is enough");
 }
 
 #[tokio::test(start_paused = true)]

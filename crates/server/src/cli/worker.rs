@@ -5,7 +5,7 @@ mod program;
 
 use clap::Args;
 use punctual_client::wire::Span;
-use punctual_client::{Client, Worker as Loop};
+use punctual_client::{Client, Error, Worker as Loop};
 use serde_json::json;
 
 use super::Outcome;
@@ -58,6 +58,8 @@ impl Worker {
         let client = remote.client_with(self.concurrency.max(32))?;
         let note = missing(&client, &self.queue).await;
         let mut work = Loop::new(client, &self.queue).concurrency(self.concurrency).drain(self.drain.into());
+        let server = remote.server.clone();
+        work = work.on_contact(move |news| tell(news, &server));
         if let Some(name) = &self.name {
             work = work.name(name);
         }
@@ -102,6 +104,14 @@ impl Worker {
                 .map(|(n, what)| format!("{} {what}", words::grouped(n))),
         );
         print(&format!("Tasks: {}.", parts.join(", ")))
+    }
+}
+
+/// Says why nothing happens while there is no server.
+fn tell(news: Result<(), Error>, server: &str) {
+    match news {
+        Ok(()) => eprintln!("{server} is there again"),
+        Err(error) => eprintln!("{}, trying again", Trouble::of(error, server).text()),
     }
 }
 

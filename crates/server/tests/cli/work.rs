@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::program::{Server, read_until, script, tell};
+use crate::program::{Server, command, read_until, script, tell};
 
 #[test]
 fn a_command_does_tasks_and_its_exit_code_counts() {
@@ -185,6 +185,25 @@ fn a_result_is_shown_as_it_was_given() {
         let shown = server.run(&["task", "get", &id]).with(0).out.replace(['\n', ' '], "");
         assert_eq!(shown.matches(payload).count(), 2, "payload and result: {shown}");
     }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
+/// It was silent for as long as there was no server.
+#[test]
+fn a_worker_without_a_server_says_so_once_and_goes_on_when_there_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap().to_string();
+    drop(nobody);
+    let url = format!("http://{address}");
+    let mut worker = command(&["worker", "--server", &url, "--queue", "q", "--", "cat"]);
+    let mut worker = worker.stderr(Stdio::piped()).spawn().unwrap();
+    read_until(worker.stderr.as_mut().unwrap(), "trying again\n");
+    let data = folder.path().join("data");
+    let _server = Server::start_with(&["--listen", &address, "--data", data.to_str().unwrap()]);
+    let said = read_until(worker.stderr.as_mut().unwrap(), "again\n");
+    assert_eq!(said, format!("{url} is there again\n"));
     worker.kill().unwrap();
     worker.wait().unwrap();
 }
