@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
 use super::folder::progress;
+use super::named::named;
 use super::serve::Signals;
 use super::trouble::Trouble;
 use super::words;
@@ -46,7 +47,7 @@ pub struct Bench {
     #[arg(long, value_enum, default_value_t = Mode::Enqueue)]
     mode: Mode,
     /// The queue that is used
-    #[arg(long, value_name = "QUEUE", default_value = "bench")]
+    #[arg(long, value_name = "QUEUE", default_value = "bench", value_parser = named)]
     queue: String,
     /// How many bytes each task carries
     #[arg(long, value_name = "BYTES", default_value_t = 100)]

@@ -13,6 +13,7 @@ use punctual_server::keys::Keys;
 use super::Outcome;
 use super::ask::Remote;
 use super::folder::stopped_first;
+use super::named::named;
 use super::table::{Rows, maybe};
 use super::trouble::Trouble;
 use super::when::Chosen;
@@ -41,6 +42,7 @@ enum Deed {
     /// Gives a key a new secret, and prints it; the old one stays good for a while
     Rotate {
         /// The key's id
+        #[arg(value_parser = named)]
         id: String,
         /// How long the old secret stays good
         #[arg(long, value_name = "DURATION", default_value = "24h")]
@@ -49,6 +51,7 @@ enum Deed {
     /// Makes a key good for nothing, at once
     Revoke {
         /// The key's id
+        #[arg(value_parser = named)]
         id: String,
     },
 }

@@ -5,6 +5,7 @@ use punctual_client::wire::{LaneName, LanePage, LaneQuery, Progress};
 
 use super::Outcome;
 use super::ask::Remote;
+use super::named::named;
 use super::table::{Rows, maybe, state};
 use super::words::{Here, shortened};
 
@@ -17,21 +18,25 @@ pub enum Lane {
     /// Lists lanes whose head has no attempts left
     List {
         /// Only of this queue
-        #[arg(long, value_name = "QUEUE")]
+        #[arg(long, value_name = "QUEUE", value_parser = named)]
         queue: Option<String>,
     },
     /// Tries the head of a lane again
     Release {
         /// The queue
+        #[arg(value_parser = named)]
         queue: String,
         /// The lane
+        #[arg(value_parser = named)]
         lane: String,
     },
     /// Cancels the head of a lane, so that the next task has its turn
     Skip {
         /// The queue
+        #[arg(value_parser = named)]
         queue: String,
         /// The lane
+        #[arg(value_parser = named)]
         lane: String,
     },
 }

@@ -15,6 +15,7 @@ mod human_time;
 mod key;
 mod lane;
 mod layout;
+mod named;
 mod notification;
 mod queue;
 mod received;

@@ -7,6 +7,7 @@ use punctual_client::wire::{
 
 use super::Outcome;
 use super::ask::{Remote, print};
+use super::named::named;
 use super::table::{Rows, maybe};
 use super::words;
 
@@ -18,6 +19,7 @@ pub enum Notification {
     /// Shows one
     Get {
         /// Its name
+        #[arg(value_parser = named)]
         name: String,
     },
     /// Shows all
@@ -25,6 +27,7 @@ pub enum Notification {
     /// Tells it no more; what was on its way is not sent
     Delete {
         /// Its name
+        #[arg(value_parser = named)]
         name: String,
     },
 }
@@ -33,6 +36,7 @@ pub enum Notification {
 #[derive(Args)]
 pub struct Set {
     /// Its name
+    #[arg(value_parser = named)]
     name: String,
     /// Where it is sent
     #[arg(long, value_name = "URL")]

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
+use super::named::named;
 use super::table::{Rows, maybe, state};
 use super::trouble::{Exit, Trouble};
 use super::words::{self, Here};
@@ -23,6 +24,7 @@ pub enum Queue {
     /// Shows the settings of a queue
     Get {
         /// The queue
+        #[arg(value_parser = named)]
         queue: String,
     },
     /// Lists queues
@@ -30,16 +32,19 @@ pub enum Queue {
     /// Starts nothing more of a queue; what runs goes on
     Pause {
         /// The queue
+        #[arg(value_parser = named)]
         queue: String,
     },
     /// Starts the tasks of a queue again
     Resume {
         /// The queue
+        #[arg(value_parser = named)]
         queue: String,
     },
     /// Cancels all that waits in a queue
     Purge {
         /// The queue
+        #[arg(value_parser = named)]
         queue: String,
         /// Yes, cancel it all
         #[arg(long)]
@@ -48,11 +53,13 @@ pub enum Queue {
     /// Counts the tasks of a queue
     Stats {
         /// The queue
+        #[arg(value_parser = named)]
         queue: String,
     },
     /// Deletes a queue that no task waits in
     Delete {
         /// The queue
+        #[arg(value_parser = named)]
         queue: String,
     },
 }

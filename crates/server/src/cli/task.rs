@@ -16,6 +16,7 @@ use punctual_client::wire::{Span, State, TaskPage, TaskQuery, TaskResult};
 use super::Outcome;
 use super::ask::Remote;
 use super::layout;
+use super::named::named;
 use super::trouble::{Exit, Trouble};
 use super::words::{self, Here};
 use select::Filters;
@@ -34,6 +35,7 @@ pub enum Task {
     /// Shows a task with all it carries
     Get {
         /// The task's id
+        #[arg(value_parser = named)]
         id: String,
     },
     /// Lists tasks
@@ -50,6 +52,7 @@ pub enum Task {
     )]
     Result {
         /// The task's id
+        #[arg(value_parser = named)]
         id: String,
         /// Wait so long for its end
         #[arg(long, value_name = "DURATION")]

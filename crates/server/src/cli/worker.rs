@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
+use super::named::named;
 use super::serve::until_told;
 use super::trouble::Trouble;
 use super::words;
@@ -30,11 +31,11 @@ Example:
 )]
 pub struct Worker {
     /// The queue
-    #[arg(long, value_name = "QUEUE")]
+    #[arg(long, value_name = "QUEUE", value_parser = named)]
     queue: String,
     /// How many tasks at once
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    concurrency: usize,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    concurrency: u32,
     /// Who it is, for people who look
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -55,9 +56,10 @@ pub struct Worker {
 impl Worker {
     /// Works until SIGTERM or SIGINT.
     pub async fn run(self, remote: &Remote) -> Outcome {
-        let client = remote.client_with(self.concurrency.max(32))?;
+        let concurrency = usize::try_from(self.concurrency).unwrap_or(usize::MAX);
+        let client = remote.client_with(concurrency.max(32))?;
         let note = missing(&client, &self.queue).await;
-        let mut work = Loop::new(client, &self.queue).concurrency(self.concurrency).drain(self.drain.into());
+        let mut work = Loop::new(client, &self.queue).concurrency(concurrency).drain(self.drain.into());
         let server = remote.server.clone();
         work = work.on_contact(move |news| tell(news, &server));
         if let Some(name) = &self.name {

@@ -29,6 +29,51 @@ fn wrong_usage_is_2() {
     assert!(said.err.contains("--text"), "{said:#?}");
 }
 
+/// They were asked of the server, which has other things at such paths, and answered as if it were too old.
+#[test]
+fn an_empty_id_or_name_is_a_variable_that_is_not_set() {
+    for typed in [
+        &["task", "get", ""][..],
+        &["task", "result", ""],
+        &["task", "cancel", ""],
+        &["task", "move", "--at", "in 1h", "x", ""],
+        &["task", "run", ""],
+        &["task", "retry", ""],
+        &["task", "cancel", "--queue", "a", "--lane", ""],
+        &["task", "list", "--name", ""],
+        &["task", "list", "--queue", ""],
+        &["task", "add", ""],
+        &["queue", "get", ""],
+        &["queue", "set", ""],
+        &["queue", "pause", ""],
+        &["queue", "resume", ""],
+        &["queue", "purge", "", "--yes"],
+        &["queue", "stats", ""],
+        &["queue", "delete", ""],
+        &["lane", "list", "--queue", ""],
+        &["lane", "release", "", "l"],
+        &["lane", "skip", "q", ""],
+        &["notification", "get", ""],
+        &["notification", "delete", ""],
+        &["key", "rotate", ""],
+        &["key", "revoke", ""],
+        &["worker", "--queue", "", "--", "cat"],
+        &["bench", "--queue", ""],
+    ] {
+        let said = run(typed).with(2);
+        assert!(
+            said.err.contains("it is empty: is a variable of your shell not set?"),
+            "{typed:?}: {said:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_worker_without_hands_is_refused() {
+    let said = run(&["worker", "--queue", "q", "--concurrency", "0", "--", "cat"]).with(2);
+    assert!(said.err.contains("--concurrency") && said.err.contains("0 is not in 1.."), "{said:#?}");
+}
+
 #[test]
 fn a_retry_policy_that_is_none_is_told_which_there_are() {
     let names = "default, webhooks, pagerduty, schedule";

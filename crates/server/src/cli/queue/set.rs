@@ -9,6 +9,7 @@ use punctual_client::wire::{
 use super::{details_of, is_missing};
 use crate::cli::Outcome;
 use crate::cli::ask::Remote;
+use crate::cli::named::named;
 use crate::cli::task::retry;
 use crate::cli::trouble::Trouble;
 
@@ -16,6 +17,7 @@ use crate::cli::trouble::Trouble;
 #[derive(Args)]
 pub struct Set {
     /// The queue
+    #[arg(value_parser = named)]
     queue: String,
     /// Put everything that is not named back to its default
     #[arg(long)]

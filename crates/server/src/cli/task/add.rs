@@ -9,6 +9,7 @@ use punctual_client::wire::{self, Base64, Http, Json, NewTask, OnConflict, Retry
 use super::add_lines::add_lines;
 use crate::cli::Outcome;
 use crate::cli::ask::{Remote, print, print_json};
+use crate::cli::named::named;
 use crate::cli::trouble::Trouble;
 use crate::cli::when::Chosen;
 use crate::cli::words::Here;
@@ -22,6 +23,7 @@ use crate::cli::words::Here;
   punctual task add mail --ndjson - <<< '{\"payload\": {\"to\": \"ana\"}, \"delay\": \"90s\"}'")]
 pub struct Add {
     /// The queue it goes to; made if it is not there
+    #[arg(value_parser = named)]
     queue: String,
     /// When it is due, such as "tomorrow 9:00", "in 90m", "next monday 8:30 Europe/Paris" or
     /// 2026-12-24T18:00+01:00; now if nothing is said

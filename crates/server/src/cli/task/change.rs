@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::select::Filters;
 use crate::cli::Outcome;
 use crate::cli::ask::{Remote, print, print_json};
+use crate::cli::named::named;
 use crate::cli::trouble::Trouble;
 use crate::cli::when::Chosen;
 use crate::cli::words::{self, Here};
@@ -16,7 +17,7 @@ use crate::cli::words::{self, Here};
 #[derive(Args)]
 pub struct Change {
     /// Ids of tasks; without any, the tasks that the filters find
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = named)]
     ids: Vec<String>,
     /// Only count what the filters find
     #[arg(long)]

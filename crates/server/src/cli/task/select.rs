@@ -4,6 +4,7 @@ use clap::Args;
 use punctual_client::wire::{Filter, State, TaskQuery, Time};
 
 use crate::cli::human_time;
+use crate::cli::named::named;
 use crate::cli::trouble::Trouble;
 use crate::cli::words::Here;
 
@@ -12,13 +13,13 @@ use crate::cli::words::Here;
 #[command(next_help_heading = "Which tasks")]
 pub struct Filters {
     /// Of this queue
-    #[arg(long, value_name = "QUEUE")]
+    #[arg(long, value_name = "QUEUE", value_parser = named)]
     queue: Option<String>,
     /// Of this lane
-    #[arg(long, value_name = "LANE")]
+    #[arg(long, value_name = "LANE", value_parser = named)]
     lane: Option<String>,
     /// Of this name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = named)]
     name: Option<String>,
     /// In this state
     #[arg(long, value_name = "STATE", value_parser = clap::builder::PossibleValuesParser::new(State::ALL.map(State::as_str)))]
