@@ -19,7 +19,7 @@ use super::ask::{Remote, print, print_json};
 use super::config::Settings;
 use super::folder::verified;
 use super::table::Rows;
-use super::trouble::{Exit, Trouble, of_folder};
+use super::trouble::{Exit, Trouble, of_source};
 use super::words::{self, Here};
 
 /// Clocks that are further apart make people wonder.
@@ -147,7 +147,10 @@ async fn data(folder: PathBuf) -> Finding {
         Err(error) if matches!(error.trouble, FolderTrouble::InUse { .. }) => {
             (format!("{} is in use by a server, so it was not read", folder.display()), None)
         }
-        Err(error) => (error.to_string(), Some(of_folder(&error))),
+        Err(error) => {
+            let trouble = of_source(&error);
+            (trouble.text().to_owned(), Some(trouble))
+        }
     };
     Finding { name: "data", text, trouble }
 }

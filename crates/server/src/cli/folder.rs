@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Outcome;
 use super::ask::{Remote, print, print_json};
 use super::received::{NotReceived, receive, refuse_full};
-use super::trouble::{Exit, Trouble, of_folder};
+use super::trouble::{Exit, Trouble, of_folder, of_source};
 use super::words;
 
 /// Reads everything in a data folder that no server uses, and says what is wrong.
@@ -60,9 +60,9 @@ pub async fn verified(folder: &Path) -> Result<Verified, FolderError> {
 impl Verify {
     /// Checks it.
     pub async fn run(self, remote: &Remote) -> Outcome {
-        let found = verified(&self.folder)
-            .await
-            .map_err(|error| stopped_first(&error, "to look at a server that runs, use `punctual check`"))?;
+        let found = verified(&self.folder).await.map_err(|error| {
+            stopped_first(&error, Some(&self.folder), "to look at a server that runs, use `punctual check`")
+        })?;
         let report = &found.rows;
         if remote.json {
             print_json(&json!({
@@ -118,7 +118,9 @@ async fn of_server(remote: &Remote, to: &Path) -> Outcome {
 
 async fn of_folder_at(remote: &Remote, folder: &Path, to: &Path) -> Outcome {
     let hint = format!("`punctual backup {}` asks the server for a copy while it runs", to.display());
-    let store = EmbeddedStore::open_existing(folder).await.map_err(|error| stopped_first(&error, &hint))?;
+    let store = EmbeddedStore::open_existing(folder)
+        .await
+        .map_err(|error| stopped_first(&error, Some(folder), &hint))?;
     let bar = progress("copying");
     let shown = bar.clone();
     let copied = store.backup(to, move |copied| {
@@ -134,9 +136,9 @@ async fn of_folder_at(remote: &Remote, folder: &Path, to: &Path) -> Outcome {
     print(&format!("{rows}, {bytes} copied to {}.", to.display()))
 }
 
-/// A server that runs has the folder.
-pub fn stopped_first(error: &FolderError, hint: &str) -> Trouble {
-    let trouble = of_folder(error);
+/// What is wrong with a folder, and what to do if a server that runs has it. `source` is one that must be there already.
+pub fn stopped_first(error: &FolderError, source: Option<&Path>, hint: &str) -> Trouble {
+    let trouble = if source == Some(&error.path) { of_source(error) } else { of_folder(error) };
     match error.trouble {
         FolderTrouble::InUse { .. } => trouble.hint(hint),
         _ => trouble,

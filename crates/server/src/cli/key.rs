@@ -171,15 +171,16 @@ enum Place<'a> {
 impl<'a> Place<'a> {
     async fn open(data: Option<&Path>, deed: &Deed, remote: &'a Remote) -> Result<Place<'a>, Trouble> {
         let Some(data) = data else { return Ok(Place::Server(remote.client()?, remote)) };
-        let store = match deed {
+        let (store, source) = match deed {
             // A server that others reach needs a key before it starts for the first time.
-            Deed::Add(_) => EmbeddedStore::open(data).await,
+            Deed::Add(_) => (EmbeddedStore::open(data).await, None),
             Deed::List { .. } | Deed::Rotate { .. } | Deed::Revoke { .. } => {
-                EmbeddedStore::open_existing(data).await
+                (EmbeddedStore::open_existing(data).await, Some(data))
             }
         };
-        let store =
-            store.map_err(|error| stopped_first(&error, "ask the server that uses it: leave --data out"))?;
+        let store = store.map_err(|error| {
+            stopped_first(&error, source, "ask the server that uses it: leave --data out")
+        })?;
         Keys::open(Arc::new(store)).await.map(Place::Folder).map_err(refused)
     }
 

@@ -9,6 +9,8 @@ use bytes::{Buf, Bytes};
 use futures_util::{Stream, StreamExt};
 use punctual_client::Error;
 
+use super::trouble::file_in;
+
 /// So many pieces wait for a slow disk.
 const PIECES_MAX: usize = 16;
 
@@ -51,13 +53,15 @@ async fn pass_on(to: &SyncSender<Bytes>, piece: Bytes) -> bool {
     tokio::task::spawn_blocking(move || to.send(piece).is_ok()).await.unwrap_or(false)
 }
 
-/// Refuses a folder in which something is already, before a server is asked for what goes there.
+/// Refuses a file, and a folder in which something is already, before a server is asked for what goes there.
 pub fn refuse_full(to: &Path) -> io::Result<()> {
-    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
-        let text = format!("{} is not empty: name a folder that is empty or not there yet", to.display());
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-    }
-    Ok(())
+    let (what, is) = match file_in(to) {
+        Some(file) => (file, "a file"),
+        None if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) => (to, "not empty"),
+        None => return Ok(()),
+    };
+    let text = format!("{} is {is}: name a folder that is empty or not there yet", what.display());
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
 }
 
 fn unpack(pieces: Receiver<Bytes>, to: &Path) -> io::Result<()> {

@@ -40,7 +40,11 @@ impl Restore {
         let copied = EmbeddedStore::restore(&self.from, &self.folder).await;
         bar.finish_and_clear();
         let copied = copied.map_err(|error| {
-            stopped_first(&error, "restore from a backup, or from a folder that no server uses")
+            stopped_first(
+                &error,
+                Some(&self.from),
+                "restore from a backup, or from a folder that no server uses",
+            )
         })?;
         let here = Here::system();
         let due = held_and_due(&self.folder, here.now).await?;

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 
 use punctual_client::wire::Problem;
@@ -180,6 +181,10 @@ fn innermost(error: &punctual_client::Error) -> String {
 /// What is wrong with a data folder.
 pub fn of_folder(error: &punctual::FolderError) -> Trouble {
     use punctual::FolderTrouble;
+    // To the store, the disk has failed.
+    if let (FolderTrouble::Disk(_), Some(file)) = (&error.trouble, file_in(&error.path)) {
+        return Trouble::usage(format!("{} is a file, not a folder", file.display()));
+    }
     let exit = match &error.trouble {
         FolderTrouble::Missing => Exit::NotThere,
         FolderTrouble::NotEmpty | FolderTrouble::Foreign { .. } => Exit::Usage,
@@ -192,4 +197,22 @@ pub fn of_folder(error: &punctual::FolderError) -> Trouble {
         cause = deeper.source();
     }
     Trouble::new(exit, text)
+}
+
+/// What is wrong with a folder that must be a data folder already: another one that is empty is of no use.
+pub fn of_source(error: &punctual::FolderError) -> Trouble {
+    match &error.trouble {
+        punctual::FolderTrouble::Foreign { holds } => {
+            let path = error.path.display();
+            Trouble::usage(format!(
+                "{path} is no data folder of Punctual, and no backup of one: it holds `{holds}`"
+            ))
+        }
+        _ => of_folder(error),
+    }
+}
+
+/// The part of a path that is there and is no folder.
+pub fn file_in(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|above| above.exists() && !above.is_dir())
 }

@@ -58,6 +58,58 @@ fn an_empty_folder_is_no_data_folder_and_looking_does_not_make_it_one() {
     assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
 }
 
+/// Whoever looked into something else was told to name an empty folder, which is of no use to look into.
+#[test]
+fn something_else_is_no_data_folder_and_no_backup_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (other, to) = (path("other"), path("to"));
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(path("other/letter"), "mine").unwrap();
+    let told = format!("{other} is no data folder of Punctual, and no backup of one: it holds `letter`");
+    for args in [
+        &["verify", &other][..],
+        &["restore", &other, &to],
+        &["backup", &other, &to],
+        &["key", "list", "--data", &other],
+    ] {
+        let said = run(args).with(2);
+        assert!(said.err.contains(&told) && !said.err.contains("name one"), "{args:?}: {said:#?}");
+    }
+    let said = run(&["check", "--data", &other, "--server", "http://127.0.0.1:9"]).with(3);
+    assert!(said.out.contains(&told), "{said:#?}");
+    // Where one is to be made, that is the way out.
+    for args in
+        [&["serve", "--listen", "127.0.0.1:0", "--data", &other][..], &["key", "add", "--data", &other]]
+    {
+        let said = run(args).with(2);
+        assert!(said.err.contains("name one that is empty or not there yet"), "{args:?}: {said:#?}");
+    }
+}
+
+/// A file was told as a disk that failed.
+#[test]
+fn a_file_is_no_folder() {
+    let server = Server::start();
+    let (file, within, to) = (server.path("file"), server.path("file/data"), server.path("to"));
+    std::fs::write(&file, "mine").unwrap();
+    for path in [&file, &within] {
+        for args in [
+            &["verify", path][..],
+            &["serve", "--listen", "127.0.0.1:0", "--data", path],
+            &["restore", path, &to],
+            &["backup", path, &to],
+            &["backup", path],
+            &["key", "add", "--data", path],
+        ] {
+            let said = server.run(args).with(2);
+            assert!(said.err.contains(&format!("{file} is a file")), "{args:?}: {said:#?}");
+            assert!(!said.err.contains("disk"), "{args:?}: {said:#?}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+}
+
 #[test]
 fn a_server_is_copied_while_it_runs_and_the_copy_starts_on_hold() {
     let mut server = Server::start();
