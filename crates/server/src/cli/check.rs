@@ -107,7 +107,10 @@ async fn server(remote: &Remote) -> Finding {
                 Some(Trouble::new(Exit::NotReached, text).hint("it starts or stops: try again in a moment")),
             )
         }
-        Err(error @ Error::Unreachable(_)) => (format!("none at {server}"), Some(Trouble::of(error, server))),
+        Err(error @ Error::Unreachable(_)) => {
+            let trouble = Trouble::of(error, server);
+            (trouble.text().to_owned(), Some(trouble))
+        }
         Err(error) => (format!("nothing that we understand at {server}"), Some(Trouble::of(error, server))),
     };
     Finding { name: "server", text, trouble }

@@ -1,11 +1,13 @@
 //! What went wrong, what to do about it, and the exit code that says so to a script.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::fmt::Display;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use punctual_client::wire::Problem;
+use rustls::CertificateError;
 use serde_json::json;
 
 use super::flags::{flag_of, said_here};
@@ -84,6 +86,9 @@ impl Trouble {
     pub fn of(error: punctual_client::Error, server: &str) -> Trouble {
         use punctual_client::Error;
         let cause = innermost(&error);
+        if let Some(why) = certificate_error(&error) {
+            return untrusted(server, why);
+        }
         match error {
             Error::Refused(problem) if problem.code.is_empty() => {
                 let text = format!("{server} answered {} {}", problem.status, problem.title);
@@ -176,6 +181,33 @@ fn innermost(error: &punctual_client::Error) -> String {
         cause = next;
     }
     cause.to_string()
+}
+
+/// Why the server could not prove its name, if that is what lies behind an error.
+fn certificate_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError> {
+    if let Some(rustls::Error::InvalidCertificate(why)) = error.downcast_ref() {
+        return Some(why);
+    }
+    // An error of the system does not name the one that it carries as its source.
+    let carried = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    carried.map(|error| error as &dyn Error).or_else(|| error.source()).and_then(certificate_error)
+}
+
+/// A server that is there, and could be anybody.
+fn untrusted(server: &str, why: &CertificateError) -> Trouble {
+    use CertificateError::*;
+    let hint = match why {
+        NotValidForName | NotValidForNameContext { .. } => {
+            "ask for the server by a name that stands in its certificate, with --server or PUNCTUAL_SERVER"
+        }
+        Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
+            "it is not good at this time: is the clock here right? If it is, the server needs a new one"
+        }
+        _ => {
+            "SSL_CERT_FILE names a file with the certificates to trust, in PEM, in place of those of this machine"
+        }
+    };
+    Trouble::new(Exit::NotReached, format!("the certificate of {server} is not trusted: {why}")).hint(hint)
 }
 
 /// What is wrong with a data folder.

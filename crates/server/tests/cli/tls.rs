@@ -36,6 +36,16 @@ fn a_server_proves_its_name_and_takes_a_new_certificate_when_it_is_told() {
     server.tell("HUP");
     // It is read again in a moment.
     while list("certificate.pem").code != 0 {}
+    // It was said that there is no server, and how to start one.
     let refused = list("old.pem").with(3);
-    assert!(refused.err.contains("certificate"), "{refused:#?}");
+    let told = format!("the certificate of {} is not trusted", server.url);
+    assert!(refused.err.contains(&told) && refused.err.contains("SSL_CERT_FILE"), "{refused:#?}");
+    assert!(!refused.err.contains("punctual serve"), "{refused:#?}");
+    let mut check = server.command(&["check"]);
+    check.env("SSL_CERT_FILE", path("old.pem"));
+    assert!(said(check).with(3).out.contains(&told));
+    let other_name = server.url.replace("127.0.0.1", "localhost");
+    let mut list = server.command(&["task", "list", "--server", &other_name]);
+    list.env("SSL_CERT_FILE", path("certificate.pem"));
+    assert!(said(list).with(3).err.contains("by a name that stands in its certificate"));
 }
