@@ -1,5 +1,7 @@
 //! `punctual check`: is the server there and ready, and are its clock and its data folder fine?
 
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -82,12 +84,28 @@ impl Check {
 /// Reads it as a server would that has no flags and no variables. Nothing is started.
 fn config(file: &Path) -> Finding {
     let read = Settings::default().over(Some(file)).and_then(|settings| settings.options());
-    let read = read.and_then(|options| options.check().map_err(Trouble::usage));
+    let read = read.and_then(|options| {
+        options.check().map_err(Trouble::usage)?;
+        options.audit.map_or(Ok(()), can_audit)
+    });
     let (text, trouble) = match read {
         Ok(()) => (format!("{} can be used", file.display()), None),
         Err(trouble) => (trouble.text().to_owned(), Some(trouble)),
     };
     Finding { name: "config", text, trouble }
+}
+
+/// Whether a server of this user could write its audit there. It is not begun: what is tried is a file beside it.
+fn can_audit(path: PathBuf) -> Outcome {
+    let tried = match OpenOptions::new().append(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let beside = path.with_file_name(format!(".punctual-check-{}", std::process::id()));
+            let made = OpenOptions::new().write(true).create_new(true).open(&beside);
+            made.and_then(|_| fs::remove_file(&beside))
+        }
+        opened => opened.map(drop),
+    };
+    tried.map_err(|error| Trouble::usage(punctual_server::Trouble::Audit(path, error)))
 }
 
 async fn server(remote: &Remote) -> Finding {

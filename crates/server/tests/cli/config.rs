@@ -127,3 +127,19 @@ fn an_audit_that_cannot_be_written_is_told_at_the_start() {
     let said = run(&[&serve[..], &["--audit", "/nowhere/audit.jsonl"]].concat()).with(1);
     assert!(said.err.contains("the audit cannot be written to /nowhere/audit.jsonl"), "{}", said.err);
 }
+
+/// It was found good, and no server could be started with it.
+#[test]
+fn an_audit_that_cannot_be_written_is_found_by_looking_at_the_file() {
+    let said = checked("audit = \"/nowhere/audit.jsonl\"\n").with(2);
+    assert!(said.err.contains("the audit cannot be written to /nowhere/audit.jsonl"), "{}", said.err);
+    let folder = tempfile::tempdir().unwrap();
+    let told = |path: &Path| checked(&format!("audit = {path:?}\n"));
+    assert!(told(folder.path()).with(2).err.contains("the audit cannot be written"), "it is a folder");
+    let file = folder.path().join("audit.jsonl");
+    told(&file).with(0);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "looking does not begin it");
+    std::fs::write(&file, "{}\n").unwrap();
+    told(&file).with(0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{}\n");
+}
