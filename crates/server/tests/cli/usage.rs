@@ -68,6 +68,15 @@ fn an_empty_id_or_name_is_a_variable_that_is_not_set() {
     }
 }
 
+/// The same was sent again without a time, and there were two tasks.
+#[test]
+fn the_help_says_what_a_unique_key_counts_with() {
+    let help = run(&["task", "add", "--help"]).with(0).out;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "Give a fixed time with --at, too: now, and so long from now, are another time each time";
+    assert!(help.contains(told), "{help}");
+}
+
 #[test]
 fn a_worker_without_hands_is_refused() {
     let said = run(&["worker", "--queue", "q", "--concurrency", "0", "--", "cat"]).with(2);

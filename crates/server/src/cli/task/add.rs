@@ -38,7 +38,8 @@ pub struct Add {
     /// A name to find it by
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The same key, lane and time again is the same task
+    /// The same key, lane and time again is the same task. Give a fixed time with --at, too: now, and so long from now,
+    /// are another time each time
     #[arg(long, value_name = "KEY")]
     unique_key: Option<String>,
     /// What happens when that task is there already
