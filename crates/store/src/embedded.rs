@@ -33,6 +33,7 @@ mod shared;
 mod store;
 mod value;
 mod verify;
+mod writer;
 
 pub use author::Bounds;
 pub use folder::{FolderError, FolderTrouble};

@@ -1,7 +1,8 @@
 //! What the journal asks of a disk, and nothing more: a flat folder of files that are written in place and synced.
 //!
 //! The seam exists so that the journal can be run on a disk that loses power, tears writes and lies about syncs,
-//! by seed ([`SimulatedDisk`]). Calls block: they are made by the writer's thread, or inline by the simulator.
+//! by seed ([`SimulatedDisk`]). Calls block: they are made by the writer's thread, by whoever has a small frame for a disk
+//! that is quick, or inline by the simulator.
 
 mod direct;
 mod folder;

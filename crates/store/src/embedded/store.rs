@@ -79,9 +79,9 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         let frame_bytes_max = journal.frame_bytes_max();
         let gauges = Arc::new(JournalGauges::new(&options));
         let (hand, checkpoint) = match hands {
-            Hands::Inline => (Hand::inline(journal), Checkpoint::inline()),
+            Hands::Inline => (Hand::inline(journal, gauges.clone()), Checkpoint::inline()),
             Hands::Threads => {
-                let hand = Hand::thread(journal, gauges.clone()).map_err(no_thread)?;
+                let hand = Hand::writer(journal, gauges.clone()).map_err(no_thread)?;
                 let checkpoint = Checkpoint::thread(&shared, &hand).map_err(no_thread)?;
                 (hand, checkpoint)
             }
@@ -118,7 +118,7 @@ impl<D: Disk + Sync, C: ColdTier> JournaledStore<D, C> {
         self.kv.shared.written()
     }
 
-    /// How full it is. Without a thread for the journal, that says nothing about it.
+    /// How full it is.
     pub fn gauges(&self) -> Gauges {
         let (reserve_bytes, reserve_wanted_bytes) = self.kv.gauges.reserve_bytes();
         let memory_bytes = {
