@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::lines;
 use super::list::FULL_BYTES;
 use super::once::{Key, NothingMade, fingerprint, key, once, refuse_too_many_to_keep};
-use super::reply::{json, tagged};
+use super::reply::{json, push_line, tagged};
 use super::view;
 use crate::access::Asked;
 use crate::app::{App, Scheduler};
@@ -356,8 +356,7 @@ fn is_blank(line: &[u8]) -> bool {
 fn lines_of(results: &[CreateResult]) -> Response {
     let mut body = Vec::with_capacity(64 * results.len());
     for result in results {
-        serde_json::to_writer(&mut body, result).ok();
-        body.push(b'\n');
+        push_line(&mut body, result);
     }
     let mut response = Response::new(body.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));

@@ -18,6 +18,7 @@ use super::ask::{Asker, refuse_coded};
 use super::create::{Wishes, failed, schedule_many};
 use super::draft::Drafter;
 use super::failure::Failure;
+use super::reply::push_line;
 use crate::access::Asked;
 use crate::units::{KIB, MIB};
 
@@ -118,8 +119,7 @@ impl Stream {
         };
         let mut written = Vec::with_capacity(64 * results.len());
         for result in results {
-            serde_json::to_writer(&mut written, &result).ok();
-            written.push(b'\n');
+            push_line(&mut written, &result);
         }
         written.into()
     }

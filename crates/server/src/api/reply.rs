@@ -13,6 +13,14 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     response
 }
 
+/// Adds a line of JSON. What a task carries is kept as it came, perhaps over several lines; within a JSON string no line ends.
+pub fn push_line(lines: &mut Vec<u8>, value: &impl Serialize) {
+    let begin = lines.len();
+    serde_json::to_writer(&mut *lines, value).ok();
+    lines[begin..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    lines.push(b'\n');
+}
+
 /// The same, with the version of what is answered.
 pub fn tagged(status: StatusCode, version: u64, value: &impl Serialize) -> Response {
     with_tag(version, json(status, value))

@@ -69,7 +69,8 @@ impl Remote {
 /// One line of JSON on stdout.
 pub fn print_json(answer: &impl Serialize) -> Result<(), Trouble> {
     let line = serde_json::to_string(answer).map_err(|error| Trouble::failed(format!("no JSON: {error}")))?;
-    print(&line)
+    // What a task carries is kept as it came, perhaps over several lines; within a JSON string no line ends.
+    print(&line.replace(['\n', '\r'], " "))
 }
 
 /// Text on stdout, and the end of its line.

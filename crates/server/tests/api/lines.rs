@@ -124,3 +124,23 @@ async fn with_a_key_the_same_lines_get_the_same_answer() {
     let mail = TaskQuery { queue: Some("mail".into()), ..TaskQuery::default() };
     assert_eq!(world.client.list(&mail).await.unwrap().tasks.len(), 1);
 }
+
+/// What a task carries is kept as it came, over several lines: so was its answer.
+#[tokio::test]
+async fn an_answer_is_one_line_whatever_the_task_carries() {
+    let world = World::new().await;
+    let there = "{\"at\": \"2099-01-01T00:00:00Z\", \"unique_key\": \"k\", \"payload\": {\n \"a\":\r\n 1}}";
+    assert_eq!(world.ask("POST", PATH, there).await.status, 201);
+    let again = r#"{"at": "2099-01-01T00:00:00Z", "unique_key": "k", "on_conflict": "keep"}"#;
+    for more in [vec![], vec![("idempotency-key", "once")]] {
+        let path = if more.is_empty() { format!("{PATH}?view=full") } else { PATH.to_owned() };
+        let headers = [vec![("content-type", "application/x-ndjson")], more].concat();
+        let answer = world.ask_with("POST", &path, &headers, again.as_bytes()).await;
+        let lines: Vec<Value> =
+            answer.body.lines().map(|line| serde_json::from_str(line).expect("each is JSON")).collect();
+        assert_eq!(lines.len(), 1, "{}", answer.body);
+        if headers.len() == 1 {
+            assert_eq!(lines[0]["task"]["payload"], serde_json::json!({"a": 1}));
+        }
+    }
+}

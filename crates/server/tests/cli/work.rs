@@ -185,6 +185,9 @@ fn a_result_is_shown_as_it_was_given() {
         let shown = server.run(&["task", "get", &id]).with(0).out.replace(['\n', ' '], "");
         assert_eq!(shown.matches(payload).count(), 2, "payload and result: {shown}");
     }
+    let id = server.run(&["task", "add", "q", "--payload", "[1,\n  2\n]", "--delay", "1h"]).line();
+    let answer = server.run(&["task", "get", &id, "--json"]).with(0).out;
+    assert_eq!(answer.lines().count(), 1, "one object to a line: {answer}");
     worker.kill().unwrap();
     worker.wait().unwrap();
 }
