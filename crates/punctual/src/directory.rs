@@ -161,10 +161,15 @@ impl<S: Store> Directory<S> {
         self.met(&namespace, &name)
     }
 
+    /// Whether a queue was removed by this process.
+    pub fn is_gone(&self, id: QueueId) -> bool {
+        self.known().removed.contains(&id)
+    }
+
     /// A queue by its number, if it is there still, and not another one of its name.
     pub async fn is_there(&self, now: Timestamp, id: QueueId) -> Result<Option<Queue>, Error> {
         let there = || self.numbered(id).filter(|queue| queue.id == id);
-        if there().is_none() && !self.known().removed.contains(&id) {
+        if there().is_none() && !self.is_gone(id) {
             // Somebody else may have made it.
             self.read_all(now).await?;
         }
@@ -226,7 +231,11 @@ impl<S: Store> Directory<S> {
             Swap::Done(_) => {
                 let mut known = self.known.write().expect("nothing panics while it is held");
                 known.removed.insert(queue.id);
-                known.queues.get_mut(namespace).map(|queues| queues.remove(name));
+                known.names.remove(&queue.id);
+                if let Some(queues) = known.queues.get_mut(namespace) {
+                    // It may have been made anew by now.
+                    queues.retain(|_, there| there.id != queue.id);
+                }
                 Ok(())
             }
             Swap::Conflict(_) => Err(Error::QueueChanged),

@@ -120,8 +120,8 @@ impl<S: Store> Scheduler<S> {
         Ok(view(name, self.write(name, change).await?))
     }
 
-    /// Forgets a queue in which nothing waits, if its version `is_expected`. A task that comes for it later makes it anew;
-    /// those that are dead in it cannot be tried again.
+    /// Forgets a queue in which nothing waits, if its version `is_expected`, and what ended in it. A task that comes for it
+    /// later makes it anew.
     pub async fn remove_queue(&self, name: &str, is_expected: impl Fn(u64) -> bool) -> Result<(), Error> {
         let queue = self.queue_if_there(name).await?.ok_or(Error::QueueNotFound)?;
         if !is_expected(queue.version) {
@@ -136,6 +136,11 @@ impl<S: Store> Scheduler<S> {
     async fn remove_if_empty(&self, name: &str, queue: &Queue) -> Result<(), Error> {
         let directory = &self.inner.directory;
         let _alone = directory.one_removal_at_a_time().await;
+        // Somebody else may have removed it meanwhile.
+        directory
+            .met(&self.namespace, name)
+            .filter(|there| there.id == queue.id)
+            .ok_or(Error::QueueNotFound)?;
         let door_shut = queue.door.shut().ok_or(Error::QueueNotEmpty)?;
         let waiting = self.list(&Filter::live().queue(name), None, 1).await?;
         if !waiting.tasks.is_empty() || waiting.next.is_some() {
@@ -201,11 +206,11 @@ impl<S: Store> Scheduler<S> {
         self.tell(Command::SetQueue(queue.id, queue.version, settings)).await
     }
 
-    /// The way back into the queue of a task that has ended.
+    /// The way back into the queue of a task that has ended. What ended in a queue is forgotten with it.
     pub(crate) async fn enter_again(&self, id: TaskId) -> Result<Entry, Error> {
         let directory = &self.inner.directory;
         loop {
-            let queue = directory.is_there(self.now(), id.queue).await?.ok_or(Error::QueueNotFound)?;
+            let queue = directory.is_there(self.now(), id.queue).await?.ok_or(Error::NotFound)?;
             if let Some(entry) = queue.door.enter() {
                 return Ok(entry);
             }
@@ -215,7 +220,10 @@ impl<S: Store> Scheduler<S> {
 
     /// Whether a queue is of this namespace. One that this process has not met is nobody's yet.
     pub(crate) fn is_ours(&self, queue: QueueId) -> bool {
-        self.inner.directory.name(queue).is_none_or(|name| name.namespace == self.namespace)
+        match self.inner.directory.name(queue) {
+            Some(name) => name.namespace == self.namespace,
+            None => !self.inner.directory.is_gone(queue),
+        }
     }
 }
 

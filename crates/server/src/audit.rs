@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -139,7 +139,24 @@ pub fn can_write(path: &Path) -> io::Result<()> {
     file(path).map(drop)
 }
 
+/// What else has a name would never be written, or hold up whoever opens it: a pipe waits for a reader.
+fn refuse_what_is_no_file(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(there) if !there.is_file() && !there.file_type().is_char_device() => {
+            Err(io::Error::other("it is no file"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The file as it is, if there is one: nothing is made, and whoever opens it can write.
+pub fn open_existing(path: &Path) -> io::Result<File> {
+    refuse_what_is_no_file(path)?;
+    OpenOptions::new().append(true).open(path)
+}
+
 fn file(path: &Path) -> io::Result<File> {
+    refuse_what_is_no_file(path)?;
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 

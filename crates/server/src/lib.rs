@@ -29,7 +29,7 @@ mod watch;
 
 pub use access::{Access, Need, PATHS, Room};
 pub use app::{App, Scheduler, ServerStore};
-pub use audit::Audit;
+pub use audit::{Audit, open_existing as open_audit};
 pub use limits::Limits;
 pub use listen::{BadTls, TlsFiles};
 pub use serve::{Options, Reload, Server, Trouble};

@@ -60,7 +60,7 @@ async fn a_dead_task_is_not_tried_again_in_a_queue_that_is_gone() {
             (Ok(_), Err(Error::QueueNotEmpty)) => {
                 assert!(waits_in(&scheduler, &queue, id).await, "race {race}")
             }
-            (Err(Error::QueueNotFound), Ok(())) => {}
+            (Err(Error::NotFound), Ok(())) => {}
             (tried, gone) => panic!("race {race}: {tried:?}, {gone:?}"),
         }
     }
@@ -73,10 +73,10 @@ async fn a_dead_task_does_not_come_back_into_another_queue_of_the_same_name() {
     let id = dead(&scheduler, "work").await;
     scheduler.remove_queue("work", |_| true).await.unwrap();
     let new = id_of(&scheduler, job("work")).await;
-    assert!(matches!(scheduler.retry(id).await, Err(Error::QueueNotFound)));
+    assert!(matches!(scheduler.retry(id).await, Err(Error::NotFound)));
     let page = scheduler.list(&Filter::live(), None, 10).await.unwrap();
     assert_eq!(page.tasks.iter().map(punctual::Found::id).collect::<Vec<_>>(), [new]);
     scheduler.stop(secs(1)).await.unwrap();
     let scheduler = world.start(world.builder()).await;
-    assert!(matches!(scheduler.retry(id).await, Err(Error::QueueNotFound)), "nor after another start");
+    assert!(matches!(scheduler.retry(id).await, Err(Error::NotFound)), "nor after another start");
 }

@@ -61,14 +61,15 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
         let query = serde_urlencoded::Deserializer::new(query);
         serde_path_to_error::deserialize(query).map(Query).map_err(|error| {
             let (field, problem) = (error.path().to_string(), error.inner().to_string());
-            let detail = match wire::unknown_field(&problem) {
-                Some(unknown) => unknown.to_string(),
-                None if problem.contains("digit") || problem.contains("integer") => {
-                    format!("{field}: is no number")
-                }
-                None => format!("{field}: {problem}"),
+            let problem = match wire::unknown_field(&problem) {
+                Some(unknown) => return Failure::new("query_invalid", unknown.to_string()),
+                None if problem.contains("digit") || problem.contains("integer") => "is no number".to_owned(),
+                None => problem,
             };
-            Failure::new("query_invalid", detail)
+            match &*field {
+                "." => Failure::new("query_invalid", problem),
+                field => Failure::new("query_invalid", format!("{field}: {problem}")).at(field, problem),
+            }
         })
     }
 }

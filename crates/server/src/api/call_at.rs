@@ -36,7 +36,7 @@ async fn make(app: &App, asker: &Asker, headers: &HeaderMap, bytes: &Bytes) -> R
     let queue = call.queue.clone().unwrap_or_else(|| QUEUE.to_owned());
     let (url, verb) = (call.url.clone(), call.verb.clone().unwrap_or_else(|| "POST".to_owned()));
     let drafter = drafter(app, &asker.scheduler, &queue, Shown::Basic, surroundings(headers)).await?;
-    let Drafted { task, preview } = drafter.draft(task_of(call))?;
+    let Drafted { task, preview } = drafter.draft(task_of(call)).map_err(in_words_of_the_seed)?;
     let scheduled = asker.scheduler.schedule(task).await?;
     let preview = *preview.expect("more than an id is shown");
     let (status, task) = answered(&asker.scheduler, scheduled, preview, Shown::Basic).await?;
@@ -46,6 +46,18 @@ async fn make(app: &App, asker: &Asker, headers: &HeaderMap, bytes: &Bytes) -> R
         response.headers_mut().insert(header::LOCATION, place);
     }
     Ok(response)
+}
+
+/// A task's time has another name here.
+fn in_words_of_the_seed(Failure(mut problem): Failure) -> Failure {
+    const HERE: &str = "executionDateTime";
+    for fault in problem.errors.iter_mut().filter(|fault| fault.field == "at") {
+        fault.field = HERE.to_owned();
+        if let Some(rest) = problem.detail.strip_prefix("at: ") {
+            problem.detail = format!("{HERE}: {rest}").into();
+        }
+    }
+    Failure(problem)
 }
 
 fn task_of(call: CallAt) -> wire::NewTask {

@@ -197,6 +197,8 @@ impl Listing {
         let Some(filter) = filter else { return Ok((Vec::new(), None)) };
         let page = scheduler.list(filter, cursor.key, limit).await?;
         let mut views = scheduler.views(page.tasks).await?;
+        // What ended in a queue that was deleted is kept for a while, and nobody can ask for it.
+        views.retain(|view| scheduler.queue_of(view.found.id()).is_some());
         if let Some(state) = self.state {
             views.retain(|found| view::state(found.state()) == state);
         }

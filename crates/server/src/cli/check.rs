@@ -97,8 +97,10 @@ fn config(file: &Path) -> Finding {
 
 /// Whether a server of this user could write its audit there. It is not begun: what is tried is a file beside it.
 fn can_audit(path: PathBuf) -> Outcome {
-    let tried = match OpenOptions::new().append(true).open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    // A link that leads nowhere is not made into a file.
+    let is_link = path.is_symlink();
+    let tried = match punctual_server::open_audit(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_link => {
             let beside = path.with_file_name(format!(".punctual-check-{}", std::process::id()));
             let made = OpenOptions::new().write(true).create_new(true).open(&beside);
             made.and_then(|_| fs::remove_file(&beside))

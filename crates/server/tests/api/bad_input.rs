@@ -69,6 +69,7 @@ async fn bad_requests_are_refused_with_a_code_each() {
         ("GET", "/v2", "", 404, "not_found"),
         ("PUT", "/v1/tasks", "", 405, "method_not_allowed"),
         ("POST", "/schedule", r#"{"url": "http://example.com"}"#, 422, "field_invalid"),
+        ("GET", "/v1/tasks?limit=1&limit=2", "", 400, "query_invalid"),
     ] {
         let answer = world.ask(method, path, body).await;
         let shown = &body[..body.len().min(80)];
@@ -86,6 +87,12 @@ async fn what_is_wrong_is_named_and_said_in_words_of_the_wire() {
         ("GET", "/v1/tasks?limit=", "", "limit: is no number"),
         ("GET", "/v1/tasks?limit=abc", "", "limit: is no number"),
         ("GET", "/v1/tasks?state=", "", "state: "),
+        (
+            "POST",
+            "/schedule",
+            r#"{"url": "http://127.0.0.1:1/", "executionDateTime": "2030-01-01T09:00:00"}"#,
+            "executionDateTime: 2030-01-01T09:00:00 has no offset",
+        ),
         ("GET", "/v1/tasks?sate=dead", "", "did you mean \"state\"?"),
         ("POST", tasks, r#"{"lane": "\ud800"}"#, "text with half a character"),
         ("PUT", "/v1/queues/q", r#"{"target": "handler"}"#, "a word that needs a value"),

@@ -206,15 +206,32 @@ async fn a_dead_task_of_a_queue_that_is_gone_is_not_tried_again() {
     world.client.bury(&got.id, &Bury { token: got.token, error: None }).await.unwrap();
     assert_eq!(world.ask("DELETE", "/v1/queues/q", "").await.status, 204);
     world.client.create("q", &NewTask::new()).await.unwrap();
-    let refused = (404, "queue_not_found".to_owned());
-    for path in [format!("/v1/tasks/{}:retry", made.id), format!("/v1/tasks/{}/kick", made.id)] {
-        assert_eq!(world.ask("POST", &path, "").await.problem(), refused, "{path}");
+    let path = format!("/v1/tasks/{}", made.id);
+    let gone = (404, "task_not_found".to_owned());
+    for (method, path) in
+        [("POST", format!("{path}:retry")), ("POST", format!("{path}/kick")), ("GET", path.clone())]
+    {
+        assert_eq!(world.ask(method, &path, "").await.problem(), gone, "{path}");
     }
     let all = world.ask("POST", "/v1/tasks:retry", r#"{"filter": {"state": "dead"}}"#).await.json();
-    assert_eq!(
-        (&all["changed"], &all["problems"][0]["problem"]["code"]),
-        (&0.into(), &"queue_not_found".into())
-    );
+    assert_eq!((&all["changed"], &all["problems"]), (&0.into(), &json!([])));
+    let world = World::on(world.stop().await).await;
+    assert_eq!(world.ask("GET", &path, "").await.problem(), gone, "nor after another start");
+    let all = world.ask("POST", "/v1/tasks:retry", r#"{"filter": {"state": "dead"}}"#).await.json();
+    assert_eq!((&all["changed"], &all["problems"]), (&0.into(), &json!([])));
+}
+
+#[tokio::test]
+async fn of_several_who_delete_a_queue_one_does() {
+    let world = World::new().await;
+    for _ in 0..20 {
+        assert_eq!(world.ask("PUT", "/v1/queues/q", "{}").await.status, 200);
+        let delete = || world.ask("DELETE", "/v1/queues/q", "");
+        let (one, other, third) = tokio::join!(delete(), delete(), delete());
+        let mut answers = [one.status, other.status, third.status];
+        answers.sort_unstable();
+        assert_eq!(answers, [204, 404, 404]);
+    }
 }
 
 /// Its calls went out unsigned from then on, without a word.

@@ -136,6 +136,12 @@ fn an_audit_that_cannot_be_written_is_found_by_looking_at_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let told = |path: &Path| checked(&format!("audit = {path:?}\n"));
     assert!(told(folder.path()).with(2).err.contains("the audit cannot be written"), "it is a folder");
+    let odd = tempfile::tempdir().unwrap();
+    let (pipe, link) = (odd.path().join("pipe"), odd.path().join("link"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::os::unix::fs::symlink(odd.path().join("nowhere/audit"), &link).unwrap();
+    assert!(told(&pipe).with(2).err.contains("it is no file"), "nobody would ever read it");
+    assert!(told(&link).with(2).err.contains("the audit cannot be written"), "it leads nowhere");
     let file = folder.path().join("audit.jsonl");
     told(&file).with(0);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "looking does not begin it");

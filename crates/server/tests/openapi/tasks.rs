@@ -195,7 +195,7 @@ fn retry() -> Operation {
         .answers::<wire::Task>(200, "The task, due now.")
         .tagged(&[200])
         .refuses(NOT_CHANGED)
-        .refuses(&["queue_not_found", "task_exists", "task_not_failed"])
+        .refuses(&["task_exists", "task_not_failed"])
 }
 
 fn result() -> Operation {

@@ -102,8 +102,7 @@ fn kick() -> Operation {
         .body::<wire::Kick>(false)
         .if_match("task_changed")
         .answers::<wire::Progress>(200, "How the task stands now.")
-        .refuses(&["queue_not_found", "store_full", "task_ended"])
-        .refuses(&["task_exists", "task_not_failed", "task_running"])
+        .refuses(&["store_full", "task_ended", "task_exists", "task_not_failed", "task_running"])
 }
 
 /// Reports on many tasks, each answered for itself.
