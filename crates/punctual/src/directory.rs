@@ -227,19 +227,20 @@ impl<S: Store> Directory<S> {
         queue: &Queue,
     ) -> Result<(), Error> {
         let key = key(namespace, name);
-        match self.store.compare_and_set(now, &key, Some(queue.version), None, None).await? {
-            Swap::Done(_) => {
-                let mut known = self.known.write().expect("nothing panics while it is held");
-                known.removed.insert(queue.id);
-                known.names.remove(&queue.id);
-                if let Some(queues) = known.queues.get_mut(namespace) {
-                    // It may have been made anew by now.
-                    queues.retain(|_, there| there.id != queue.id);
-                }
-                Ok(())
-            }
-            Swap::Conflict(_) => Err(Error::QueueChanged),
+        let removed = self.store.compare_and_set(now, &key, Some(queue.version), None, None).await;
+        if let Ok(Swap::Conflict(_)) = removed {
+            return Err(Error::QueueChanged);
         }
+        let mut known = self.known.write().expect("nothing panics while it is held");
+        if let Some(queues) = known.queues.get_mut(namespace) {
+            // It may have been made anew by now.
+            queues.retain(|_, there| there.id != queue.id);
+        }
+        // Without an answer it may still be there: whoever needs it asks the store.
+        removed?;
+        known.removed.insert(queue.id);
+        known.names.remove(&queue.id);
+        Ok(())
     }
 
     /// A number that no queue had before. One that is then not used is lost, which harms nobody.

@@ -146,8 +146,12 @@ impl<S: Store> Scheduler<S> {
         if !waiting.tasks.is_empty() || waiting.next.is_some() {
             return Err(Error::QueueNotEmpty);
         }
-        directory.remove(self.now(), &self.namespace, name, queue).await?;
-        door_shut.for_good();
+        let removed = directory.remove(self.now(), &self.namespace, name, queue).await;
+        // If the store did not answer and has it still, it is met anew, with another door.
+        if !matches!(removed, Err(Error::QueueChanged)) {
+            door_shut.for_good();
+        }
+        removed?;
         self.tell(Command::QueueRemoved(queue.id)).await
     }
 

@@ -1,7 +1,9 @@
 //! A queue that is removed while tasks come: whatever was accepted is in a queue that is there.
 
 use punctual::{Error, Filter, MemoryStore, NewTask, QueueSettings, Report, Scheduler, TaskId};
+use punctual_store::faulty::{Call, Fate};
 
+use super::script::Script;
 use super::world::{MemoryScheduler, World, id_of, secs};
 
 const RACES: usize = 300;
@@ -79,4 +81,21 @@ async fn a_dead_task_does_not_come_back_into_another_queue_of_the_same_name() {
     scheduler.stop(secs(1)).await.unwrap();
     let scheduler = world.start(world.builder()).await;
     assert!(matches!(scheduler.retry(id).await, Err(Error::NotFound)), "nor after another start");
+}
+
+/// Nobody knows whether it is there: the store is asked again before anything enters.
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_nobody_hears_of_lets_no_task_into_what_may_be_gone() {
+    for fate in [Fate::AnswerLost, Fate::RequestLost] {
+        let (world, script) = (World::new(), Script::default());
+        let scheduler = world.builder().start(script.store(world.store.clone())).await.unwrap();
+        scheduler.set_queue("work", QueueSettings::default()).await.unwrap();
+        script.then(Call::Write, fate);
+        scheduler.remove_queue("work", |_| true).await.unwrap_err();
+        let id = scheduler.schedule(NewTask::for_worker().queue("work")).await.unwrap().id();
+        scheduler.stop(secs(1)).await.unwrap();
+        let scheduler = world.start(world.builder()).await;
+        assert!(waits_in(&scheduler, "work", id).await, "{fate:?}");
+        scheduler.stop(secs(1)).await.unwrap();
+    }
 }
